@@ -9,7 +9,7 @@ use pyo3::types::{PyBool, PyFloat, PyInt};
 
 use crate::numpy;
 use crate::overrides;
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, TensorObject};
 
 /// A host number; it keeps its class, because promotion looks at it.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +56,14 @@ pub(crate) enum Operand {
 }
 
 impl Operand {
+    /// The tensor, if it is one.
+    pub(crate) fn tensor(&self) -> Option<&Tensor> {
+        match self {
+            Operand::Tensor(tensor) => Some(tensor),
+            Operand::Number(_) => None,
+        }
+    }
+
     pub(crate) fn other(&self) -> Other<'_> {
         match self {
             Operand::Tensor(tensor) => Other::Tensor(tensor),
@@ -68,25 +76,31 @@ impl<'py> FromPyObject<'_, 'py> for Operand {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Operand> {
-        if let Ok(tensor) = object.cast::<PyTensor>() {
-            return Ok(Operand::Tensor(tensor.get().tensor()));
+        match object.cast::<PyTensor>() {
+            Ok(tensor) => Ok(Operand::Tensor(tensor.tensor())),
+            Err(_) => second_number(&object).map(Operand::Number),
         }
-        match object.extract::<Number>() {
-            Ok(number) => Ok(Operand::Number(number.scalar())),
-            Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => Err(error),
-            Err(_) => Err(PyTypeError::new_err(format!(
-                "expected a tensor or a number, not {}",
-                object.get_type().name()?
-            ))),
-        }
+    }
+}
+
+/// A second operand that is no tensor.
+fn second_number(object: &Bound<'_, PyAny>) -> PyResult<Scalar> {
+    match object.extract::<Number>() {
+        Ok(number) => Ok(number.scalar()),
+        Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => Err(error),
+        Err(_) => Err(PyTypeError::new_err(format!(
+            "expected a tensor or a number, not {}",
+            object.get_type().name()?
+        ))),
     }
 }
 
 /// What an operator is given beside its tensor.
 #[derive(Debug)]
 pub(crate) enum Given<'py> {
-    /// An operand, and the object that it was given as.
-    Operand(Operand, Bound<'py, PyAny>),
+    Tensor(Bound<'py, PyTensor>),
+    /// A number, and the object that it was given as.
+    Number(Scalar, Bound<'py, PyAny>),
     /// An object whose class takes operations over.
     Other(Bound<'py, PyAny>),
 }
@@ -94,7 +108,17 @@ pub(crate) enum Given<'py> {
 impl<'py> Given<'py> {
     pub(crate) fn object(&self) -> &Bound<'py, PyAny> {
         match self {
-            Given::Operand(_, object) | Given::Other(object) => object,
+            Given::Tensor(tensor) => tensor.as_any(),
+            Given::Number(_, object) | Given::Other(object) => object,
+        }
+    }
+
+    /// It as an operand, unless its class takes operations over.
+    pub(crate) fn operand(&self) -> Option<Operand> {
+        match self {
+            Given::Tensor(tensor) => Some(Operand::Tensor(tensor.tensor())),
+            Given::Number(number, _) => Some(Operand::Number(*number)),
+            Given::Other(_) => None,
         }
     }
 }
@@ -103,8 +127,11 @@ impl<'py> FromPyObject<'_, 'py> for Given<'py> {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Given<'py>> {
-        match object.extract() {
-            Ok(operand) => Ok(Given::Operand(operand, object.to_owned())),
+        if let Ok(tensor) = object.cast::<PyTensor>() {
+            return Ok(Given::Tensor(tensor.to_owned()));
+        }
+        match second_number(&object) {
+            Ok(number) => Ok(Given::Number(number, object.to_owned())),
             Err(_) if overrides::takes_over(&object)? => Ok(Given::Other(object.to_owned())),
             Err(error) => Err(error),
         }

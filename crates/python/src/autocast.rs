@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::bound_arguments::{Arguments, Value};
 use crate::call::{call, wrap};
 use crate::dtype::{self, DTypeArg, PyDType};
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, TensorObject};
 
 /// The kind of devices that a name is of: `cuda`, `cpu`, with a number or without.
 pub(crate) struct Kind(DeviceKind);
@@ -130,7 +130,7 @@ fn _enter_listed<'py>(
     let objects: Vec<Bound<'py, PyAny>> = args.iter().chain(kwargs.values().iter()).collect();
     let given: Vec<Option<Tensor>> = objects
         .iter()
-        .map(|object| object.cast::<PyTensor>().ok().map(|tensor| tensor.get().tensor()))
+        .map(|object| object.cast::<PyTensor>().ok().map(|tensor| tensor.tensor()))
         .collect();
     let tensors: Vec<&Tensor> = given.iter().flatten().collect();
     let Some(kind) = kind_of(&tensors) else { return Ok(None) };

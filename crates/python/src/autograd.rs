@@ -14,19 +14,19 @@ use crate::companion::{register as registered, wrap};
 use crate::error::to_python;
 use crate::node::{self, PyNode};
 use crate::subclass;
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, TensorObject};
 
 #[pymethods]
 impl PyTensor {
     /// Whether operations on this tensor are recorded.
     #[getter]
-    fn requires_grad(&self) -> bool {
-        self.tensor().requires_grad()
+    fn requires_grad(&self, py: Python<'_>) -> bool {
+        self.tensor(py).requires_grad()
     }
 
     #[setter]
     fn set_requires_grad(&self, py: Python<'_>, requires_grad: bool) -> PyResult<()> {
-        let change = self.tensor().requires_grad_(requires_grad).map(drop);
+        let change = self.tensor(py).requires_grad_(requires_grad).map(drop);
         change.map_err(|error| to_python(py, error))
     }
 
@@ -42,25 +42,25 @@ impl PyTensor {
 
     /// Whether no recorded operation made this tensor.
     #[getter]
-    fn is_leaf(&self) -> bool {
-        self.tensor().is_leaf()
+    fn is_leaf(&self, py: Python<'_>) -> bool {
+        self.tensor(py).is_leaf()
     }
 
     /// Whether it was made in inference mode.
-    fn is_inference(&self) -> bool {
-        self.with(Tensor::is_inference)
+    fn is_inference(&self, py: Python<'_>) -> bool {
+        self.with(py, Tensor::is_inference)
     }
 
     /// The recorded operation that made it, a node of the graph.
     #[getter]
     fn grad_fn<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyNode>>> {
-        self.tensor().grad_fn().map(|grad_fn| node::object(py, grad_fn)).transpose()
+        self.tensor(py).grad_fn().map(|grad_fn| node::object(py, grad_fn)).transpose()
     }
 
     /// The gradient that backward left here.
     #[getter]
     fn grad<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTensor>>> {
-        let tensor = self.tensor();
+        let tensor = self.tensor(py);
         let grad = tensor.grad();
         if grad.is_none() && !tensor.is_leaf() && !tensor.retains_grad() {
             let told = c"The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad \
@@ -85,32 +85,34 @@ impl PyTensor {
         };
         // From now on Rust holds it: this is the object that must come back.
         let grad = grad.map(|grad| registered(grad.clone()));
-        let grad = grad.as_ref().map(|grad| grad.get().tensor());
+        let grad = grad.as_ref().map(|grad| grad.tensor());
         let grad = grad.as_ref();
-        call(py, || self.tensor().set_grad(grad))
+        // The gradient before it, which this may drop, is the user's.
+        let this = self.tensor(py);
+        call(py, || this.set_grad(grad))
     }
 
     /// Whether backward keeps the gradient of this tensor, which is no leaf.
     #[getter]
-    fn retains_grad(&self) -> bool {
-        self.tensor().retains_grad()
+    fn retains_grad(&self, py: Python<'_>) -> bool {
+        self.tensor(py).retains_grad()
     }
 
     /// Which result of its `grad_fn` this tensor is; 0 for a leaf.
     #[getter]
-    fn output_nr(&self) -> u32 {
-        self.tensor().gradient_edge().map_or(0, |(_, output)| output)
+    fn output_nr(&self, py: Python<'_>) -> u32 {
+        self.tensor(py).gradient_edge().map_or(0, |(_, output)| output)
     }
 
     /// Keeps the gradient of a tensor that is not a leaf.
     fn retain_grad(&self, py: Python<'_>) -> PyResult<()> {
-        call(py, || self.tensor().retain_grad())
+        self.run(py, |this| this.retain_grad())
     }
 
     /// This tensor outside the graph; the memory is shared.
     fn detach<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
         let class = subclass::of_two(slf, None)?;
-        subclass::wrap(slf.py(), slf.get().tensor().detach(), &class)
+        subclass::wrap(slf.py(), slf.tensor().detach(), &class)
     }
 
     /// Computes the gradients of everything that led to this tensor and adds them to the leaves.
@@ -126,12 +128,12 @@ impl PyTensor {
         let inputs = inputs.map(|inputs| one_or_several("backward", inputs)).transpose()?;
         warn_of_cycle(py, create_graph, 1)?;
         let options = BackwardOptions {
-            gradient: gradient.map(|gradient| gradient.get().tensor()),
+            gradient: gradient.map(|gradient| gradient.tensor()),
             retain_graph: retain_graph.unwrap_or(create_graph),
             create_graph,
             inputs: Vec::new(),
         };
-        let own = self.tensor();
+        let own = self.tensor(py);
         let inputs = inputs.unwrap_or_default();
         let inputs: Vec<_> = inputs.iter().map(Place::as_rust).collect();
         call(py, || rust::backward_between(&[((&own).into(), None)], &inputs, options))
@@ -170,7 +172,7 @@ impl<'py> FromPyObject<'_, 'py> for Place {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Place> {
         if let Ok(tensor) = object.cast::<PyTensor>() {
-            return Ok(Place::Tensor(tensor.get().tensor()));
+            return Ok(Place::Tensor(tensor.tensor()));
         }
         let parts = object.cast::<PyTuple>().ok().and_then(|parts| {
             let node = parts.get_item(0).ok()?.cast_into::<PyNode>().ok()?;
@@ -271,13 +273,13 @@ fn _set_detect_anomaly(mode: bool, check_nan: bool) {
 /// The graph behind a tensor as text, with the bytes that each operation holds.
 #[pyfunction]
 fn _graph_text(tensor: &Bound<'_, PyTensor>) -> String {
-    rust::graph_text(&tensor.get().tensor())
+    rust::graph_text(&tensor.tensor())
 }
 
 /// The graph behind a tensor in Graphviz's language, with the bytes that each operation holds.
 #[pyfunction]
 fn _graph_dot(tensor: &Bound<'_, PyTensor>) -> String {
-    rust::graph_dot(&tensor.get().tensor())
+    rust::graph_dot(&tensor.tensor())
 }
 
 /// Whether this thread is in inference mode.
@@ -301,7 +303,7 @@ fn grad<'py>(
     let options = GradOptions {
         grad_outputs: grad_outputs
             .iter()
-            .map(|grad| grad.as_ref().map(|grad| grad.get().tensor()))
+            .map(|grad| grad.as_ref().map(|grad| grad.tensor()))
             .collect(),
         retain_graph: retain_graph.unwrap_or(create_graph),
         create_graph,
@@ -326,7 +328,7 @@ fn _backward(
     inputs: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     let inputs = inputs.map(|inputs| one_or_several("backward", inputs)).transpose()?;
-    let tensor = |object: &Bound<'_, PyTensor>| object.get().tensor();
+    let tensor = |object: &Bound<'_, PyTensor>| object.tensor();
     let grads: Vec<Option<Tensor>> =
         grad_tensors.iter().map(|grad| grad.as_ref().map(tensor)).collect();
     if grads.len() != tensors.len() {

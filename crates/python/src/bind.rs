@@ -15,7 +15,7 @@ use crate::device::DeviceArg;
 use crate::dtype::DTypeArg;
 use crate::memory_format::{PyLayout, PyMemoryFormat};
 use crate::targets::{Targets, targets};
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, TensorObject};
 
 /// Other names of parameters, as NumPy has them; PyTorch takes them too.
 const ALIASES: &[(&str, &str)] =
@@ -46,7 +46,7 @@ pub(crate) fn bind<'py>(
         let Some((_, rest)) = parameters.split_first().filter(|_| signature.is_method()) else {
             return Err("it is not a method".to_string());
         };
-        values.push(Value::Tensor(slf.get().tensor()));
+        values.push(Value::Tensor(slf.tensor()));
         parameters = rest;
     }
     let named = Named::new(kwargs, parameters, takes_out)?;
@@ -166,9 +166,8 @@ fn convert(parameter: &Parameter, object: &Bound<'_, PyAny>) -> std::result::Res
         let Parameter { name, kind, .. } = parameter;
         format!("argument '{name}' must be {}, not {}", kind.text(), type_name(object))
     };
-    let tensor = |object: &Bound<'_, PyAny>| {
-        object.cast::<PyTensor>().ok().map(|tensor| tensor.get().tensor())
-    };
+    let tensor =
+        |object: &Bound<'_, PyAny>| object.cast::<PyTensor>().ok().map(|tensor| tensor.tensor());
     let optional = matches!(
         parameter.kind,
         Kind::OptionalTensor
@@ -237,7 +236,7 @@ fn convert(parameter: &Parameter, object: &Bound<'_, PyAny>) -> std::result::Res
 /// A host number; a zero-dimensional tensor outside the graph counts as one.
 fn number(object: &Bound<'_, PyAny>) -> Option<Scalar> {
     if let Ok(tensor) = object.cast::<PyTensor>() {
-        let tensor = &tensor.get().tensor();
+        let tensor = &tensor.tensor();
         let plain = tensor.rank() == 0 && !tensor.requires_grad();
         return plain.then(|| tensor.to_scalar().ok()).flatten();
     }
@@ -251,7 +250,7 @@ fn number(object: &Bound<'_, PyAny>) -> Option<Scalar> {
 /// A whole number; bools and fractions are none.
 fn whole(object: &Bound<'_, PyAny>) -> Option<i64> {
     if let Ok(tensor) = object.cast::<PyTensor>() {
-        let tensor = &tensor.get().tensor();
+        let tensor = &tensor.tensor();
         let whole = !tensor.dtype().is_float() && tensor.dtype() != DType::Bool;
         let counts = tensor.rank() == 0 && whole;
         return counts.then(|| tensor.to_scalar().ok()).flatten().map(Scalar::to_i64);

@@ -1,6 +1,6 @@
 //! How Python calls an operation: the caller's line is noted, the interpreter released while Rust
-//! works, and an error turned into an exception. Everything that allocates or computes goes through
-//! here, so that no byte is without a line.
+//! works (unless that is over sooner), and an error turned into an exception. Everything that
+//! allocates or computes goes through here, so that no byte is without a line.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,9 +13,9 @@ pub(crate) use crate::companion::wrap;
 use crate::error::to_python;
 use crate::frames;
 use crate::subclass::{self, Class};
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, TensorObject};
 
-/// How many calls run with the interpreter released. It changes only while attached, so a
+/// How many calls run. It changes only while attached, so a
 /// collection sees one value throughout.
 static IN_FLIGHT: AtomicUsize = AtomicUsize::new(0);
 
@@ -35,9 +35,49 @@ impl Drop for InFlight {
     }
 }
 
-/// Whether some thread works on tensors with the interpreter released.
+/// Whether some thread works on tensors.
 pub(crate) fn in_flight() -> bool {
     IN_FLIGHT.load(Ordering::Relaxed) > 0
+}
+
+/// Elements of all operands together up to which work is small.
+const SMALL_ELEMENTS: usize = 512;
+/// What operands make that are broadcast with each other, at most, for work to be small: a slow
+/// function of so many takes a few milliseconds, what Python gives a thread before it lets another
+/// one run.
+const SMALL_COMBINATIONS: usize = 1 << 14;
+
+/// How long work takes, as far as one can tell before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// Less than to let go of the interpreter and take it again is worth.
+    ///
+    /// Such work may wait for a lock of the tensor crate, as the drop of any object may, and for
+    /// another thread's work on the same storage. It runs none of the user's code and waits for no
+    /// device: its bytes are at hand, and nobody listens.
+    Small,
+    /// Perhaps long.
+    Any,
+}
+
+impl Effort {
+    /// Of work whose results have no more elements than the operands' shapes together make.
+    #[inline]
+    pub(crate) fn of<'a>(operands: impl IntoIterator<Item = &'a Tensor>) -> Effort {
+        if plimsoll_tensor::calls_foreign_code() {
+            return Effort::Any;
+        }
+        let (mut elements, mut combinations) = (0usize, 1usize);
+        for operand in operands {
+            if !operand.is_at_hand() || operand.requires_grad() {
+                return Effort::Any;
+            }
+            elements = elements.saturating_add(operand.numel());
+            combinations = combinations.saturating_mul(operand.numel().max(1));
+        }
+        let is_small = elements <= SMALL_ELEMENTS && combinations <= SMALL_COMBINATIONS;
+        if is_small { Effort::Small } else { Effort::Any }
+    }
 }
 
 /// Runs `work` without the interpreter, under the caller's line.
@@ -45,17 +85,42 @@ pub(crate) fn call<R: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<R> + Send,
 ) -> PyResult<R> {
-    in_call(py, work).map_err(|error| to_python(py, error))
+    call_of(py, Effort::Any, work)
+}
+
+/// The same of work that may be small, which keeps the interpreter.
+#[inline]
+pub(crate) fn call_of<R: Send>(
+    py: Python<'_>,
+    effort: Effort,
+    work: impl FnOnce() -> Result<R> + Send,
+) -> PyResult<R> {
+    in_call(py, effort, work).map_err(|error| to_python(py, error))
 }
 
 /// The same, with the error as Rust has it.
+#[inline]
 pub(crate) fn in_call<R: Send>(
     py: Python<'_>,
+    effort: Effort,
     work: impl FnOnce() -> Result<R> + Send,
 ) -> Result<R> {
+    match effort {
+        Effort::Small => in_small_call(py, work),
+        Effort::Any => {
+            let site = frames::here(py);
+            let _flight = InFlight::enter();
+            py.detach(|| with_site(site, work))
+        }
+    }
+}
+
+/// The same of work that is small.
+#[inline]
+pub(crate) fn in_small_call<R>(py: Python<'_>, work: impl FnOnce() -> Result<R>) -> Result<R> {
     let site = frames::here(py);
     let _flight = InFlight::enter();
-    py.detach(|| with_site(site, work))
+    with_site(site, work)
 }
 
 /// A new tensor.
@@ -70,9 +135,32 @@ pub(crate) fn fresh<'py>(
 pub(crate) fn fresh_as<'py>(
     py: Python<'py>,
     class: &Class<'py>,
+    effort: Effort,
     work: impl FnOnce() -> Result<Tensor> + Send,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    subclass::wrap(py, call(py, work)?, class)
+    subclass::wrap(py, call_of(py, effort, work)?, class)
+}
+
+/// A new tensor from one and `others`, as an object of a class. Its results have no more elements
+/// than the operands' shapes together make.
+pub(crate) fn fresh_with<'py>(
+    slf: &Bound<'py, PyTensor>,
+    class: &Class<'py>,
+    others: &[&Tensor],
+    work: impl FnOnce(&Tensor) -> Result<Tensor> + Send,
+) -> PyResult<Bound<'py, PyTensor>> {
+    let py = slf.py();
+    let effort =
+        slf.with_tensor(|this| Effort::of([this].into_iter().chain(others.iter().copied())));
+    let made = match effort {
+        // The interpreter is kept, so that the tensor needs no handle of its own.
+        Effort::Small => in_small_call(py, || slf.with_tensor(work)),
+        Effort::Any => {
+            let this = slf.tensor();
+            in_call(py, effort, || work(&this))
+        }
+    };
+    subclass::wrap(py, made.map_err(|error| to_python(py, error))?, class)
 }
 
 /// A new tensor from one, of its class.
@@ -80,16 +168,17 @@ pub(crate) fn fresh_of<'py>(
     slf: &Bound<'py, PyTensor>,
     work: impl FnOnce(&Tensor) -> Result<Tensor> + Send,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = slf.get().tensor();
-    fresh_as(slf.py(), &subclass::of_two(slf, None)?, || work(&this))
+    let this = slf.tensor();
+    fresh_as(slf.py(), &subclass::of_two(slf, None)?, Effort::Any, || work(&this))
 }
 
 /// Writes into the tensor itself, and gives the same object back.
 pub(crate) fn write<'py>(
     slf: Bound<'py, PyTensor>,
+    effort: Effort,
     work: impl FnOnce(&Tensor) -> Result<()> + Send,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = &slf.get().tensor();
-    call(slf.py(), || work(this))?;
+    let this = &slf.tensor();
+    call_of(slf.py(), effort, || work(this))?;
     Ok(slf)
 }

@@ -14,7 +14,7 @@ use crate::companion::wrap;
 use crate::error::to_python;
 use crate::frames;
 use crate::saved_hooks;
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, TensorObject};
 
 pyo3::create_exception!(
     plimsoll.utils.checkpoint,
@@ -44,7 +44,7 @@ fn _checkpoint(
     options: Options,
 ) -> PyResult<Py<PyAny>> {
     saved_hooks::check_allowed()?;
-    let inputs: Vec<Tensor> = tensors.iter().map(|tensor| tensor.get().tensor()).collect();
+    let inputs: Vec<Tensor> = tensors.iter().map(|tensor| tensor.tensor()).collect();
     drop(tensors);
     let inputs: Vec<&Tensor> = inputs.iter().collect();
     let again = move |inputs: &[Tensor]| {

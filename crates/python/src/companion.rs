@@ -1,12 +1,17 @@
-//! One Python object for one tensor. Each Rust tensor that Python has seen carries a [`Companion`]:
-//! which Python object stands for it while that lives, and the object's class and attributes, which
-//! outlive the object as long as Rust holds the tensor (as a `.grad`, a base of views, ...). Every
-//! tensor goes to Python through [`wrap`].
+//! One Python object for one tensor. Each Rust tensor that Python has seen knows which Python
+//! object stands for it while that lives, and the object's class and attributes, which outlive the
+//! object as long as Rust holds the tensor (as a `.grad`, a base of views, ...). Every tensor goes
+//! to Python through [`wrap`].
+//!
+//! Of most tensors there is only the object to know, of the class `Tensor` itself: it is the
+//! tensor's word ([`Tensor::companion_word`]). What more there is has a [`Companion`], which has
+//! the object from then on, and the word is of no meaning.
 //!
 //! Everything here happens while attached to the interpreter, which orders it; the locks only
 //! satisfy the compiler, are never waited for, and no Python code runs while one is held. A
 //! companion may be dropped on any thread: PyO3 defers what must wait.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -17,9 +22,14 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
-use crate::tensor::PyTensor;
+use crate::new_object::new_object;
+use crate::tensor::{PyTensor, TensorObject};
 
-/// What Python keeps beside a tensor.
+/// In a tensor's word: its object, of the class `Tensor` itself, has gone. An address that no
+/// object has.
+const GONE: *mut ffi::PyObject = std::ptr::dangling_mut();
+
+/// What Python keeps beside a tensor that needs more than a word.
 #[derive(Debug, Default)]
 pub(crate) struct Companion {
     /// The object that stands for the tensor; null if there is none. It does not keep the object
@@ -33,7 +43,45 @@ pub(crate) struct Companion {
 
 /// The companion of a tensor, made if need be; none if another language was there first.
 fn of(tensor: &Tensor) -> Option<&Companion> {
-    tensor.companion_or_init(|| Arc::new(Companion::default())).downcast_ref()
+    let make = || -> Arc<dyn Any + Send + Sync> {
+        let word = word(tensor);
+        let object = if word == GONE { std::ptr::null_mut() } else { word };
+        Arc::new(Companion { object: AtomicPtr::new(object), ..Companion::default() })
+    };
+    tensor.companion_or_init(make).downcast_ref()
+}
+
+/// Null for a tensor that never had an object; [`GONE`], or its object. Of no meaning if there is a
+/// companion.
+#[inline]
+fn word(tensor: &Tensor) -> *mut ffi::PyObject {
+    tensor.companion_word().load(Ordering::Relaxed).cast()
+}
+
+#[inline]
+fn set_word(tensor: &Tensor, object: *mut ffi::PyObject) {
+    tensor.companion_word().store(object.cast(), Ordering::Relaxed);
+}
+
+/// Whether the tensor ever had an object.
+fn is_known(tensor: &Tensor) -> bool {
+    !word(tensor).is_null() || tensor.companion().is_some()
+}
+
+/// The companion that another tensor shares from now on; none of a tensor that never had an object.
+pub(crate) fn to_share(tensor: &Tensor) -> Option<Arc<dyn Any + Send + Sync>> {
+    if !is_known(tensor) {
+        return None;
+    }
+    of(tensor);
+    tensor.companion().cloned()
+}
+
+/// Has a tensor that Python has not seen share a companion that [`to_share`] gave.
+pub(crate) fn share(companion: &Arc<dyn Any + Send + Sync>, tensor: &Tensor) {
+    let unseen = tensor.companion().is_some() || word(tensor).is_null();
+    let own = tensor.companion_or_init(|| companion.clone());
+    assert!(unseen && Arc::ptr_eq(own, companion), "a tensor has one object");
 }
 
 /// The companion of a tensor that may have none.
@@ -43,28 +91,34 @@ fn known(tensor: &Tensor) -> Option<&Companion> {
 
 impl Companion {
     fn object<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyTensor>> {
-        let object = self.object.load(Ordering::Relaxed);
-        if object.is_null() {
-            return None;
-        }
-        // SAFETY: the pointer was taken away before the object's memory was freed (`PyTensor`'s
-        // drop), so it is an object still. An object whose last reference went is being taken
-        // apart, and must not be handed out again.
-        let alive = unsafe { ffi::Py_REFCNT(object) } > 0;
-        if !alive {
-            return None;
-        }
-        // SAFETY: a live object, as above, and only objects of this class or a subclass are
-        // registered.
-        Some(unsafe { Bound::from_borrowed_ptr(py, object).cast_into_unchecked() })
+        living(py, self.object.load(Ordering::Relaxed))
     }
+}
+
+/// The object that a tensor's word or companion has, if it is alive.
+fn living(py: Python<'_>, object: *mut ffi::PyObject) -> Option<Bound<'_, PyTensor>> {
+    if object.is_null() || object == GONE {
+        return None;
+    }
+    // SAFETY: the pointer was taken away before the object's memory was freed (`PyTensor`'s drop),
+    // so it is an object still. An object whose last reference went is being taken apart, and must
+    // not be handed out again.
+    let alive = unsafe { ffi::Py_REFCNT(object) } > 0;
+    if !alive {
+        return None;
+    }
+    // SAFETY: a live object, as above, and only objects of this class or a subclass are registered.
+    Some(unsafe { Bound::from_borrowed_ptr(py, object).cast_into_unchecked() })
 }
 
 /// Python's object for a tensor: the one that it has, or a new one of the class and with the
 /// attributes that the last one had.
 pub(crate) fn wrap(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTensor>> {
     if tensor.companion().is_none() {
-        return Ok(register_first(Bound::new(py, PyTensor::new(tensor))?));
+        return match living(py, word(&tensor)) {
+            Some(object) => Ok(object),
+            None => Ok(register_plain(new_object(py, tensor)?)),
+        };
     }
     let (living, class) = match of(&tensor) {
         Some(companion) => (companion.object(py), cloned(py, &companion.class)),
@@ -73,7 +127,7 @@ pub(crate) fn wrap(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTenso
     match (living, class) {
         (Some(object), _) => Ok(object),
         (None, Some(class)) => instance(class.bind(py), tensor),
-        (None, None) => Ok(register(Bound::new(py, PyTensor::new(tensor))?)),
+        (None, None) => Ok(register(new_object(py, tensor)?)),
     }
 }
 
@@ -83,7 +137,7 @@ pub(crate) fn wrap_new<'py>(
     tensor: Tensor,
     class: &Bound<'py, PyType>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    if tensor.companion().is_some() { wrap(py, tensor) } else { instance(class, tensor) }
+    if is_known(&tensor) { wrap(py, tensor) } else { instance(class, tensor) }
 }
 
 /// A tensor on its way to become an object of a class: what `Tensor.__new__` gets from
@@ -106,7 +160,11 @@ pub(crate) fn instance<'py>(
 /// then.
 pub(crate) fn register(object: Bound<'_, PyTensor>) -> Bound<'_, PyTensor> {
     let py = object.py();
-    let tensor = object.get().tensor();
+    let tensor = object.tensor();
+    let class = object.get_type();
+    if tensor.companion().is_none() && class.is(PyTensor::type_object(py)) {
+        return register_plain(object);
+    }
     let Some(companion) = of(&tensor) else { return object };
     // Making the object may have run a collection, and with it code that asked for the same tensor.
     if let Some(first) = companion.object(py) {
@@ -114,7 +172,6 @@ pub(crate) fn register(object: Bound<'_, PyTensor>) -> Bound<'_, PyTensor> {
     }
     object.get().place.store(object.as_ptr(), Ordering::Relaxed);
     companion.object.store(object.as_ptr(), Ordering::Relaxed);
-    let class = object.get_type();
     if !class.is(PyTensor::type_object(py)) {
         replace(&companion.class, Some(class.unbind()));
     }
@@ -132,30 +189,35 @@ pub(crate) fn register(object: Bound<'_, PyTensor>) -> Bound<'_, PyTensor> {
     object
 }
 
-/// As [`register`], for the object of a tensor that had none before, and so neither class nor
-/// attributes: what most operations make. It takes none of the companion's locks.
-fn register_first(object: Bound<'_, PyTensor>) -> Bound<'_, PyTensor> {
-    let place = object.as_ptr();
-    let is_first = object.get().with(|tensor| {
-        // Making the object may have run a collection, and with it code that asked for the tensor.
-        if tensor.companion().is_some() {
-            return false;
-        }
-        let companion = Companion { object: AtomicPtr::new(place), ..Companion::default() };
-        tensor.companion_or_init(|| Arc::new(companion));
-        true
+/// As [`register`], for an object of the class `Tensor` itself and a tensor without a companion:
+/// what most operations make.
+fn register_plain(object: Bound<'_, PyTensor>) -> Bound<'_, PyTensor> {
+    let (py, place) = (object.py(), object.as_ptr());
+    // Making the object may have run a collection, and with it code that asked for the same tensor.
+    let first = object.get().with(py, |tensor| match tensor.companion() {
+        Some(_) => Err(()),
+        None => match living(py, word(tensor)) {
+            Some(first) => Ok(Some(first)),
+            None => {
+                set_word(tensor, place);
+                Ok(None)
+            }
+        },
     });
-    if !is_first {
-        return register(object);
+    match first {
+        Ok(Some(first)) => first,
+        Ok(None) => {
+            object.get().place.store(place, Ordering::Relaxed);
+            object
+        }
+        Err(()) => register(object),
     }
-    object.get().place.store(place, Ordering::Relaxed);
-    object
 }
 
 /// Notes the dictionary of an object's attributes, so that it outlives the object. Called whenever
 /// one may have been made.
 pub(crate) fn note_attributes(object: &Bound<'_, PyTensor>) -> PyResult<()> {
-    let tensor = object.get().tensor();
+    let tensor = object.tensor();
     let Some(companion) = of(&tensor) else { return Ok(()) };
     let dict = attributes(object)?;
     replace(&companion.attributes, Some(dict.cast_into()?.unbind()));
@@ -208,21 +270,28 @@ pub(crate) fn forget_attributes(tensor: &Tensor) {
 
 /// The object at `place` is being freed; its tensor may live on.
 pub(crate) fn depart(py: Python<'_>, tensor: &Tensor, place: *mut ffi::PyObject) {
-    let Some(companion) = known(tensor) else { return };
-    let own = companion.object.compare_exchange(
-        place,
-        std::ptr::null_mut(),
-        Ordering::Relaxed,
-        Ordering::Relaxed,
-    );
-    if own.is_err() || is_held_by_python_alone(tensor) {
+    let companion = known(tensor);
+    let object = match companion {
+        Some(companion) => companion.object.load(Ordering::Relaxed),
+        None => word(tensor),
+    };
+    if object != place {
+        return;
+    }
+    match companion {
+        Some(companion) => companion.object.store(std::ptr::null_mut(), Ordering::Relaxed),
+        None => set_word(tensor, GONE),
+    }
+    if is_held_by_python_alone(tensor) {
         return;
     }
     // The class may have been changed by an assignment to `__class__`. SAFETY: `place` is an object
     // whose memory is not freed before the drop that calls this ends; so its type is alive.
     let class = unsafe { PyType::from_borrowed_type_ptr(py, ffi::Py_TYPE(place)) };
-    let own_class = class.is(PyTensor::type_object(py));
-    replace(&companion.class, (!own_class).then(|| class.unbind()));
+    let class = (!class.is(PyTensor::type_object(py))).then(|| class.unbind());
+    if let Some(companion) = companion.or_else(|| class.as_ref().and_then(|_| of(tensor))) {
+        replace(&companion.class, class);
+    }
 }
 
 /// Replaces what a lock guards; the old value is dropped outside of it.

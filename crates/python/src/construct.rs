@@ -14,7 +14,7 @@ use crate::companion::{Handle, instance, register};
 use crate::create::from_lists;
 use crate::device::DeviceArg;
 use crate::dtype::DTypeArg;
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, TensorObject};
 
 #[pymethods]
 impl PyTensor {
@@ -68,7 +68,7 @@ impl PyTensor {
         require_grad: bool,
     ) -> PyResult<Bound<'py, PyTensor>> {
         check_class("_make_subclass", cls)?;
-        let alias = data.get().tensor().detach();
+        let alias = data.tensor().detach();
         let alias = call(cls.py(), || alias.requires_grad_(require_grad))?;
         instance(cls, alias)
     }
@@ -76,7 +76,7 @@ impl PyTensor {
     /// This tensor as an object of the class `cls`: a view, within the graph.
     fn as_subclass<'py>(&self, cls: &Bound<'py, PyType>) -> PyResult<Bound<'py, PyTensor>> {
         check_class("as_subclass", cls)?;
-        let this = &self.tensor();
+        let this = &self.tensor(cls.py());
         let view = call(cls.py(), || {
             let as_i64 =
                 |sizes: &[usize]| sizes.iter().map(|&size| size as i64).collect::<Vec<_>>();
@@ -90,7 +90,7 @@ impl PyTensor {
 /// Another tensor's memory, or the values of lists.
 fn of_values(py: Python<'_>, data: &Bound<'_, PyAny>, device: Device) -> PyResult<Tensor> {
     if let Ok(tensor) = data.cast::<PyTensor>() {
-        return Ok(tensor.get().tensor().detach());
+        return Ok(tensor.tensor().detach());
     }
     if data.try_iter().is_err() {
         return Err(PyTypeError::new_err(format!(

@@ -10,7 +10,7 @@ use crate::call::fresh_of;
 use crate::device::{DeviceArg, named};
 use crate::dtype::DTypeArg;
 use crate::memory_format::PyMemoryFormat;
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, TensorObject};
 
 /// A format by keyword.
 type Format<'a, 'py> = Option<&'a Bound<'py, PyMemoryFormat>>;
@@ -52,7 +52,7 @@ impl PyTensor {
             memory_format: format_of(memory_format),
         };
         if let Some(other) = other {
-            let other = &other.get().tensor();
+            let other = &other.tensor();
             (to.dtype, to.device) = (Some(other.dtype()), Some(other.device()));
         }
         let mut flags = 0;
@@ -62,7 +62,7 @@ impl PyTensor {
             } else if let Ok(dtype) = argument.extract::<DTypeArg>() {
                 to.dtype = Some(dtype.0);
             } else if let Ok(other) = argument.cast::<PyTensor>() {
-                let other = &other.get().tensor();
+                let other = &other.tensor();
                 (to.dtype, to.device) = (Some(other.dtype()), Some(other.device()));
             } else if place > 0
                 && let Ok(flag) = argument.extract::<bool>()
@@ -125,7 +125,7 @@ impl PyTensor {
         slf: &Bound<'py, PyTensor>,
         other: &Bound<'py, PyTensor>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let other = other.get().tensor();
+        let other = other.tensor();
         let to = To::new().dtype(other.dtype()).device(other.device());
         fresh_of(slf, |this| this.to(to))
     }
@@ -143,13 +143,13 @@ impl PyTensor {
 
     /// Whether it is dense in this order of dimensions: row-major unless another is named.
     #[pyo3(signature = (*, memory_format = None))]
-    fn is_contiguous(&self, memory_format: Format<'_, '_>) -> PyResult<bool> {
+    fn is_contiguous(&self, py: Python<'_>, memory_format: Format<'_, '_>) -> PyResult<bool> {
         match format_of(memory_format) {
-            None => Ok(self.tensor().is_contiguous()),
+            None => Ok(self.tensor(py).is_contiguous()),
             Some(MemoryFormat::Preserve) => {
                 Err(PyRuntimeError::new_err("is_contiguous(): there is no order to preserve"))
             }
-            Some(format) => Ok(self.with(|tensor| format.holds(tensor.layout()))),
+            Some(format) => Ok(self.with(py, |tensor| format.holds(tensor.layout()))),
         }
     }
 

@@ -12,12 +12,12 @@ use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
 use crate::call::call;
 use crate::companion::{attributes, instance, wrap};
 use crate::construct::check_class;
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, TensorObject};
 
 #[pymethods]
 impl PyTensor {
     fn __copy__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
-        let this = &slf.get().tensor();
+        let this = &slf.tensor();
         let alias = call(slf.py(), || this.detach().requires_grad_(this.requires_grad()))?;
         let copy = instance(&slf.get_type(), alias)?;
         let own = attributes(slf)?;
@@ -31,7 +31,7 @@ impl PyTensor {
         slf: &Bound<'py, PyTensor>,
         memo: &Bound<'py, PyDict>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (py, this) = (slf.py(), &slf.get().tensor());
+        let (py, this) = (slf.py(), &slf.tensor());
         let key = slf.as_ptr().addr();
         if let Some(copy) = memo.get_item(key)? {
             return Ok(copy);
@@ -43,7 +43,7 @@ impl PyTensor {
             ));
         }
         let memory = storage_copy(slf, memo)?;
-        let memory = &memory.get().tensor();
+        let memory = &memory.tensor();
         let copy = call(py, || {
             let offset = this.storage_offset() as i64;
             let view = memory.as_strided(&signed(this.shape()), &signed(this.strides()), offset)?;
@@ -68,7 +68,7 @@ impl PyTensor {
         slf: &Bound<'py, PyTensor>,
         _protocol: i64,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let (py, this) = (slf.py(), &slf.get().tensor());
+        let (py, this) = (slf.py(), &slf.tensor());
         let rebuild = py.import("plimsoll._plimsoll")?.getattr("_rebuild_tensor")?;
         let device = this.device();
         let arguments = (
@@ -94,7 +94,7 @@ fn storage_copy<'py>(
     tensor: &Bound<'py, PyTensor>,
     memo: &Bound<'py, PyDict>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let (py, this) = (tensor.py(), &tensor.get().tensor());
+    let (py, this) = (tensor.py(), &tensor.tensor());
     let key = ("plimsoll storage", this.storage_id(), this.dtype().name());
     if let Some(known) = memo.get_item(key)? {
         return Ok(known.get_item(1)?.cast_into()?);

@@ -15,7 +15,7 @@ use crate::device::DeviceArg;
 use crate::dlpack;
 use crate::dtype::DTypeArg;
 use crate::numpy;
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, TensorObject};
 
 /// Warns as PyTorch does where a tensor is made of a tensor.
 fn warn_of_copy(py: Python<'_>) -> PyResult<()> {
@@ -38,7 +38,7 @@ fn tensor<'py>(
     let place = device.map_or_else(defaults::current, |device| device.0);
     let plain = if let Ok(other) = data.cast::<PyTensor>() {
         warn_of_copy(py)?;
-        let other = other.get().tensor().detach();
+        let other = other.tensor().detach();
         call(py, || other.clone_tensor()?.to(place))?
     } else if data.hasattr("__array_interface__")? {
         numpy::copy_array(py, data, place)?
@@ -144,7 +144,7 @@ impl Read {
             return Err(different_depths());
         }
         let (value, dtype) = if let Ok(tensor) = data.cast::<PyTensor>() {
-            let tensor = tensor.get().tensor().detach();
+            let tensor = tensor.tensor().detach();
             if tensor.numel() != 1 {
                 return Err(PyValueError::new_err(format!(
                     "a tensor of shape {:?} among numbers: only one of one element is a number; use stack()",

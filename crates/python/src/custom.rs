@@ -17,7 +17,7 @@ use pyo3::types::{PyList, PyTuple};
 
 use crate::call::call;
 use crate::companion::wrap;
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, TensorObject};
 
 /// The way from a context to its node, which owns the context.
 #[pyclass(name = "_Link", frozen)]
@@ -197,7 +197,7 @@ impl PythonFunction {
             return Ok(None);
         }
         match answer.cast::<PyTensor>() {
-            Ok(tensor) => Ok(Some(tensor.get().tensor())),
+            Ok(tensor) => Ok(Some(tensor.tensor())),
             Err(_) => Err(PyRuntimeError::new_err(format!(
                 "{}: backward returns a tensor, None or a tuple of them, not {}",
                 self.name,
@@ -252,7 +252,7 @@ impl Function for PythonFunction {
 }
 
 fn as_tensor(object: &Bound<'_, PyAny>) -> Option<Tensor> {
-    object.cast::<PyTensor>().ok().map(|tensor| tensor.get().tensor())
+    object.cast::<PyTensor>().ok().map(|tensor| tensor.tensor())
 }
 
 fn tensors<'py>(

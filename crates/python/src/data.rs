@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use crate::companion::register;
 use crate::error::to_python;
 use crate::subclass;
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, TensorObject};
 
 #[pymethods]
 impl PyTensor {
@@ -16,15 +16,15 @@ impl PyTensor {
     #[getter]
     fn data<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
         let class = subclass::of_two(slf, None)?;
-        subclass::wrap(slf.py(), slf.get().tensor().data(), &class)
+        subclass::wrap(slf.py(), slf.tensor().data(), &class)
     }
 
     #[setter]
     fn set_data(slf: Bound<'_, PyTensor>, data: &Bound<'_, PyTensor>) -> PyResult<()> {
-        let (py, data) = (slf.py(), data.get().tensor());
+        let (py, data) = (slf.py(), data.tensor());
         // The companion that old and new tensor share must know this object.
         register(slf.clone());
-        slf.get().change(|tensor| tensor.set_data(&data)).map_err(|error| to_python(py, error))
+        slf.get().change(py, |tensor| tensor.set_data(&data)).map_err(|error| to_python(py, error))
     }
 
     /// Gives this tensor the memory and shape of `source`, which has its dtype and device.
@@ -32,9 +32,11 @@ impl PyTensor {
         slf: Bound<'py, PyTensor>,
         source: &Bound<'py, PyTensor>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let (py, source) = (slf.py(), source.get().tensor());
+        let (py, source) = (slf.py(), source.tensor());
         register(slf.clone());
-        slf.get().change(|tensor| tensor.set_(&source)).map_err(|error| to_python(py, error))?;
+        slf.get()
+            .change(py, |tensor| tensor.set_(&source))
+            .map_err(|error| to_python(py, error))?;
         Ok(slf)
     }
 }

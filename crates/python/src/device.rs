@@ -223,7 +223,7 @@ impl<'py> FromPyObject<'_, 'py> for PyDeviceArg {
 }
 
 /// A name; one that says more than sort and number is looked up at once.
-fn parsed(py: Python<'_>, text: &str) -> PyResult<PyDevice> {
+pub(crate) fn parsed(py: Python<'_>, text: &str) -> PyResult<PyDevice> {
     let (sort, index) = match text.split_once(':') {
         Some((sort, index)) => (sort, index.parse().ok()),
         None => (text, None),
@@ -362,11 +362,7 @@ fn _cuda_properties(
 /// Free and total bytes of a device's memory, as its driver or system counts them.
 #[pyfunction]
 fn _memory_info(py: Python<'_>, device: DeviceArg) -> PyResult<(usize, usize)> {
-    if device.0.is_cuda() && !device.0.is_dry() {
-        return crate::call::call(py, || device::cuda_memory_info(device.0));
-    }
-    let room = plimsoll_tensor::memory::arena(device.0).source().room();
-    Ok((room.free_bytes.unwrap_or(0), room.total_bytes.unwrap_or(0)))
+    crate::call::call(py, || plimsoll_tensor::memory::memory_info(device.0))
 }
 
 /// Every device that this process has opened.

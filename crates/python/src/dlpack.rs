@@ -12,7 +12,7 @@ use std::ffi::{CStr, c_void};
 
 use plimsoll_core::{DType, Device};
 use plimsoll_tensor::{Lent, Stream, Tensor, device};
-use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -335,7 +335,7 @@ pub(crate) fn from_object(py: Python<'_>, object: &Bound<'_, PyAny>) -> PyResult
     if let Some(taken) = take::<Managed>(&capsule)? {
         return over(py, taken);
     }
-    Err(PyTypeError::new_err(
+    Err(PyRuntimeError::new_err(
         "from_dlpack: this is neither an object with __dlpack__ nor an unused capsule of one",
     ))
 }

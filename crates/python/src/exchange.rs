@@ -5,7 +5,6 @@ use plimsoll_core::DType;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::call::call;
 use crate::companion::wrap;
 use crate::tensor::PyTensor;
 
@@ -16,15 +15,15 @@ impl PyTensor {
     #[pyo3(signature = (*, force = false))]
     fn numpy<'py>(&self, py: Python<'py>, force: bool) -> PyResult<Bound<'py, PyAny>> {
         if force {
-            let plain = call(py, || self.tensor().detach().cpu())?;
+            let plain = self.run(py, |this| this.detach().cpu())?;
             return crate::numpy::to_array(py, &plain);
         }
-        if self.tensor().requires_grad() && plimsoll_tensor::is_grad_enabled() {
+        if self.tensor(py).requires_grad() && plimsoll_tensor::is_grad_enabled() {
             return Err(pyo3::exceptions::PyRuntimeError::new_err(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.",
             ));
         }
-        crate::numpy::to_array(py, &self.tensor())
+        crate::numpy::to_array(py, &self.tensor(py))
     }
 
     #[pyo3(signature = (dtype = None, copy = None))]
@@ -85,10 +84,10 @@ impl PyTensor {
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let asked = crate::dlpack::Asked { stream, max_version, device: dl_device, copy };
-        crate::dlpack::export(py, &self.tensor(), &asked)
+        crate::dlpack::export(py, &self.tensor(py), &asked)
     }
 
-    fn __dlpack_device__(&self) -> PyResult<(i32, i32)> {
-        crate::dlpack::device_of(self.tensor().device())
+    fn __dlpack_device__(&self, py: Python<'_>) -> PyResult<(i32, i32)> {
+        crate::dlpack::device_of(self.tensor(py).device())
     }
 }

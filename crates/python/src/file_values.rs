@@ -16,10 +16,10 @@ use pyo3::types::{
 };
 
 use crate::companion;
-use crate::device::{PyDevice, named};
+use crate::device::{PyDevice, parsed};
 use crate::dtype::{self, PyDType};
 use crate::size;
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, TensorObject};
 
 /// How deep containers may nest.
 const DEPTH: usize = 500;
@@ -200,11 +200,11 @@ impl<'py> Classes<'py> {
         let (py, class) = (tensor.py(), tensor.get_type());
         // Classes made from it are saved as it, as in PyTorch.
         if class.is_subclass(&self.parameter)? && !class.is_subclass(&self.uninitialized)? {
-            return Ok(Value::Parameter(tensor.get().tensor()));
+            return Ok(Value::Parameter(tensor.tensor()));
         }
         // A buffer is a tensor that says so in an attribute, as in PyTorch.
         if class.is(py.get_type::<PyTensor>()) {
-            return Ok(Value::Tensor(tensor.get().tensor()));
+            return Ok(Value::Tensor(tensor.tensor()));
         }
         Err(self.refused(&format!("a tensor of the class {}", class.fully_qualified_name()?)))
     }
@@ -298,7 +298,7 @@ impl<'py> Classes<'py> {
             Value::Dict(dict) => self.dict_object(py, dict)?,
             Value::Size(sizes) => size::of(py, &sizes)?.into_any(),
             Value::DType(dtype) => dtype::object(py, dtype)?.into_any(),
-            Value::Device(name) => Bound::new(py, PyDevice::of(named(py, &name)?))?.into_any(),
+            Value::Device(name) => Bound::new(py, parsed(py, &name)?)?.into_any(),
             Value::Tensor(tensor) => companion::wrap(py, tensor)?.into_any(),
             Value::Parameter(tensor) => {
                 companion::wrap_new(py, tensor, &self.parameter)?.into_any()
@@ -401,7 +401,7 @@ impl<'py> Classes<'py> {
 
 /// The attributes that were set on a tensor, if there are any.
 fn attributes<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyDict>>> {
-    if !companion::has_attributes(&tensor.get().tensor()) {
+    if !companion::has_attributes(&tensor.tensor()) {
         return Ok(None);
     }
     let own = companion::attributes(tensor)?.cast_into::<PyDict>()?;

@@ -12,12 +12,12 @@ use plimsoll_nn::StateDict;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::call::in_call;
+use crate::call::{Effort, in_call};
 use crate::companion;
 use crate::device::DeviceArg;
 use crate::error::to_python;
 use crate::file_values::Classes;
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, TensorObject};
 
 /// Saves an object as `torch.save` does: to a file, which is replaced as a whole, or as bytes.
 #[pyfunction]
@@ -64,7 +64,7 @@ fn _save_safetensors<'py>(
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
     let mut state = StateDict::new();
     for (name, tensor) in tensors.iter() {
-        let tensor = tensor.cast::<PyTensor>()?.get().tensor();
+        let tensor = tensor.cast::<PyTensor>()?.tensor();
         state.insert(name.extract::<String>()?, tensor);
     }
     let metadata = metadata.unwrap_or_default();
@@ -152,7 +152,7 @@ fn to_path_or_bytes(
 
 /// Runs without the interpreter, and raises what Python's own functions for files would.
 fn run<R: Send>(py: Python<'_>, work: impl FnOnce() -> Result<R> + Send) -> PyResult<R> {
-    in_call(py, work).map_err(|error| raised(py, error))
+    in_call(py, Effort::Any, work).map_err(|error| raised(py, error))
 }
 
 fn raised(py: Python<'_>, error: Error) -> PyErr {

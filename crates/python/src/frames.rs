@@ -8,12 +8,15 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::ops::ControlFlow::{self, Break, Continue};
+use std::sync::Mutex;
 
 use plimsoll_memory::{ResolvedSite, Site, set_foreign_resolver};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::{ffi, intern};
-use std::sync::Mutex;
+
+use crate::interpreter_frames;
 
 /// One place in a Python program.
 struct CodeLine {
@@ -26,6 +29,8 @@ struct CodeLine {
 struct CodeLines {
     numbers: HashMap<(usize, i32), u32>,
     places: Vec<CodeLine>,
+    /// Code of this package that was met, by its address.
+    own: HashMap<usize, Py<PyAny>>,
 }
 
 static PLACES: Mutex<Option<CodeLines>> = Mutex::new(None);
@@ -56,7 +61,8 @@ fn _adopt_line(number: u32) {
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_line, module)?)?;
-    module.add_function(wrap_pyfunction!(_adopt_line, module)?)
+    module.add_function(wrap_pyfunction!(_adopt_line, module)?)?;
+    module.add_function(wrap_pyfunction!(interpreter_frames::_reads_frames, module)?)
 }
 
 /// Whether code is the standard library's, at the bottom of every thread that Python starts.
@@ -67,7 +73,7 @@ fn is_start_of_thread(code: &Bound<'_, PyAny>) -> bool {
 }
 
 /// Stands for every place in this package.
-const OWN: u32 = u32::MAX;
+const OWN: u32 = u32::MAX - 2;
 
 /// Set in the numbers of places in libraries: Python's own modules and what is installed.
 const LIBRARY: u32 = 1 << 30;
@@ -80,9 +86,10 @@ thread_local! {
     static RECENT: [Cell<(usize, i32, u32)>; CACHE] = const { [const { Cell::new((0, 0, 0)) }; CACHE] };
 }
 
-/// Tells the memory crate how to read the numbers of Python lines.
-pub(crate) fn install() {
+/// Tells the memory crate how to read the numbers of Python lines, and finds out how to get them.
+pub(crate) fn install(py: Python<'_>) -> PyResult<()> {
     set_foreign_resolver(resolve);
+    interpreter_frames::prepare(py)
 }
 
 /// The Python line that is running now: the innermost one of the program, or, where there is none,
@@ -112,6 +119,24 @@ pub(crate) fn stack(py: Python<'_>) -> Vec<Site> {
 /// library's, until it finds what it looks for.
 #[inline]
 fn each_outwards<R>(py: Python<'_>, mut look: impl FnMut(Site, bool) -> Option<R>) -> Option<R> {
+    let Some(mut next) = interpreter_frames::innermost(py) else {
+        return each_object_outwards(py, look);
+    };
+    while let Some(frame) = next {
+        if let Break(found) = show(&frame.code(), frame.offset(), &mut look) {
+            return found;
+        }
+        next = frame.caller();
+    }
+    None
+}
+
+/// The same by the interpreter's own functions, which make objects of frames.
+#[cold]
+fn each_object_outwards<R>(
+    py: Python<'_>,
+    mut look: impl FnMut(Site, bool) -> Option<R>,
+) -> Option<R> {
     // SAFETY: the interpreter is attached; the result is null or a frame, a Python object that
     // lives while we do not return to it.
     let innermost = unsafe {
@@ -126,25 +151,35 @@ fn each_outwards<R>(py: Python<'_>, mut look: impl FnMut(Site, bool) -> Option<R
             Bound::from_owned_ptr_or_opt(py, code.cast::<ffi::PyObject>())
         };
         let code = code?;
-        let adopted = ADOPTED.get();
-        if adopted != NOBODY && is_start_of_thread(&code) {
-            return look(Site::Foreign(adopted), false);
-        }
         let offset = frame
             .getattr(intern!(py, "f_lasti"))
             .and_then(|offset| offset.extract::<i32>())
             .unwrap_or(-1);
-        let found = match number(code, offset) {
-            Some(OWN) => None,
-            Some(number) => look(Site::Foreign(number & !LIBRARY), number & LIBRARY != 0),
-            None => look(Site::Unknown, false),
-        };
-        if found.is_some() {
+        if let Break(found) = show(&code, offset, &mut look) {
             return found;
         }
         next = frame.getattr(intern!(py, "f_back")).ok().filter(|f| !f.is_none());
     }
     None
+}
+
+/// Shows `look` one line, if it is not this package's; breaks where no further one counts.
+#[inline]
+fn show<R>(
+    code: &Bound<'_, PyAny>,
+    offset: i32,
+    look: &mut impl FnMut(Site, bool) -> Option<R>,
+) -> ControlFlow<Option<R>> {
+    let adopted = ADOPTED.get();
+    if adopted != NOBODY && is_start_of_thread(code) {
+        return Break(look(Site::Foreign(adopted), false));
+    }
+    let found = match number(code, offset) {
+        Some(OWN) => None,
+        Some(number) => look(Site::Foreign(number & !LIBRARY), number & LIBRARY != 0),
+        None => look(Site::Unknown, false),
+    };
+    if found.is_some() { Break(found) } else { Continue(()) }
 }
 
 /// Whether code is Python's own or an installed package's. What it asks for has the program's line
@@ -186,30 +221,36 @@ fn is_own(code: &Bound<'_, PyAny>) -> bool {
 
 /// The number of a place, with [`LIBRARY`] for those of libraries; [`OWN`] for all places in this
 /// package.
-fn number(code: Bound<'_, PyAny>, offset: i32) -> Option<u32> {
+#[inline]
+fn number(code: &Bound<'_, PyAny>, offset: i32) -> Option<u32> {
     let address = code.as_ptr().addr();
     let entry = (address >> 5 ^ offset as usize) % CACHE;
     let known = RECENT.with(|recent| recent[entry].get());
     if known.2 != 0 && (known.0, known.1) == (address, offset) {
         return Some(known.2 - 1);
     }
-    if is_own(&code) {
-        // It is not put into the cache: nothing keeps this code, and its address may become
-        // another's.
-        return Some(OWN);
-    }
+    let number = number_in_table(code, offset)?;
+    RECENT.with(|recent| recent[entry].set((address, offset, number + 1)));
+    Some(number)
+}
+
+#[cold]
+fn number_in_table(code: &Bound<'_, PyAny>, offset: i32) -> Option<u32> {
+    let address = code.as_ptr().addr();
     // Before the lock: this runs Python, which may let another thread go on.
-    let library = if is_library(&code) { LIBRARY } else { 0 };
+    let (own, library) = (is_own(code), is_library(code));
     let mut places = PLACES.lock().ok()?;
     let places = places.get_or_insert_default();
+    if own {
+        places.own.entry(address).or_insert_with(|| code.clone().unbind());
+        return Some(OWN);
+    }
     let next = places.places.len() as u32;
     let known = *places.numbers.entry((address, offset)).or_insert(next);
     if known == next {
-        places.places.push(CodeLine { code: code.unbind(), offset });
+        places.places.push(CodeLine { code: code.clone().unbind(), offset });
     }
-    let number = known | library;
-    RECENT.with(|recent| recent[entry].set((address, offset, number + 1)));
-    Some(number)
+    Some(if library { known | LIBRARY } else { known })
 }
 
 /// File, line and function of a number; called when a report is made, on any thread, attached or

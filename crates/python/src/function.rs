@@ -1,7 +1,7 @@
 //! Operations as Python calls them: a list of PyTorch's signatures, each with the Rust call behind
 //! it. Arguments are matched against the signatures in order (`bind.rs`), as PyTorch's own parser
-//! does, and the first that fits is called with the interpreter released. The tables are in
-//! `generated/`, one file a family.
+//! does, and the first that fits is called, with the interpreter released (`call.rs`). The tables
+//! are in `generated/`, one file a family.
 
 use std::sync::OnceLock;
 
@@ -17,8 +17,8 @@ use smallvec::SmallVec;
 use crate::arguments::Number;
 use crate::autocast;
 use crate::bind::bind;
-use crate::bound_arguments::Arguments;
-use crate::call::{call, in_call};
+use crate::bound_arguments::{Arguments, Value};
+use crate::call::{Effort, call, call_of, in_call};
 use crate::companion::{register, wrap};
 use crate::device::DeviceArg;
 use crate::error::to_python;
@@ -26,7 +26,7 @@ use crate::overrides::{self, Call};
 use crate::random::{self, PyGenerator};
 use crate::subclass::{self, Class};
 use crate::targets::Targets;
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, TensorObject};
 
 /// What an operation gives.
 pub(crate) type Results = SmallVec<[Tensor; 2]>;
@@ -50,6 +50,22 @@ pub(crate) struct Overload {
     pub(crate) new: New,
     pub(crate) in_place: Option<fn(&Arguments) -> Result<()>>,
     pub(crate) out: Out,
+}
+
+impl Overload {
+    /// Where there is a form in place, results are as large as the operands' shapes make them. The
+    /// one that makes more on the way, as a number tells, is never small.
+    fn effort(&self, arguments: &Arguments) -> Effort {
+        let lists = |value: &Value| matches!(value, Value::Tensors(_));
+        let grows = self.signature.starts_with("mvlgamma");
+        if self.in_place.is_none() || grows || arguments.0.iter().any(lists) {
+            return Effort::Any;
+        }
+        Effort::of(arguments.0.iter().filter_map(|value| match value {
+            Value::Tensor(tensor) => Some(tensor),
+            _ => None,
+        }))
+    }
 }
 
 /// The form that gives something new.
@@ -183,7 +199,7 @@ impl Function {
         }
         let Ok(beside) = second.cast::<PyTensor>() else { return Ok(None) };
         let Ok(number) = first.extract::<Number>() else { return Ok(None) };
-        let (py, beside) = (args.py(), beside.get().tensor());
+        let (py, beside) = (args.py(), beside.tensor());
         let dtype = plimsoll_tensor::dtype_beside_number(beside.dtype(), number.scalar());
         // One that does not fit is cut to the dtype by the operation, or never needs to be.
         let dtype = if dtype.is_float() || dtype == DType::Bool { dtype } else { DType::I64 };
@@ -233,7 +249,9 @@ impl Function {
             return match (form, out, overload) {
                 (Form::InPlace, _, Overload { in_place: Some(run), new, .. }) => {
                     let generator = random::for_device(generator.as_ref(), arguments.place())?;
-                    let done = in_call(py, || random::with(generator, || run(&arguments)));
+                    let effort = overload.effort(&arguments);
+                    let work = || random::with(generator, || run(&arguments));
+                    let done = in_call(py, effort, work);
                     match (done, slf, new) {
                         (Err(error), Some(slf), New::Tensors(new)) if self.grows(slf, &error) => {
                             let result = call(py, || new(&arguments))?.swap_remove(0);
@@ -251,7 +269,8 @@ impl Function {
                 (Form::New, None, Overload { new: New::Tensors(run), .. }) => {
                     let generator = random::for_device(generator.as_ref(), arguments.place())?;
                     let work = || autocast::with_casts(self.name, &arguments, run);
-                    let results = call(py, || random::with(generator, work))?;
+                    let effort = overload.effort(&arguments);
+                    let results = call_of(py, effort, || random::with(generator, work))?;
                     self.give(py, results, signature, &class)
                 }
                 (Form::New, None, Overload { new: New::Bool(run), .. }) => {
@@ -301,7 +320,7 @@ impl Function {
     /// Whether the tensor takes the shape of the result, which it was too small for.
     fn grows(&self, slf: &Bound<'_, PyTensor>, error: &Error) -> bool {
         let fixed = |t: &Tensor| is_grad_enabled() && t.requires_grad() && t.is_leaf();
-        GROWS.contains(&self.name) && error.expected_shape().is_some() && !slf.get().with(fixed)
+        GROWS.contains(&self.name) && error.expected_shape().is_some() && !slf.with_tensor(fixed)
     }
 
     /// Writes results into `out`.
@@ -331,7 +350,7 @@ impl Function {
                 out.write(py, |handles| random::with(generator, || run(arguments, handles)))
             }
             (Out::Copied | Out::CopiedExact, New::Tensors(run)) => {
-                let given = || out.tensors.iter().any(|t| t.get().with(Tensor::requires_grad));
+                let given = || out.tensors.iter().any(|t| t.with_tensor(Tensor::requires_grad));
                 if is_grad_enabled() && (arguments.requires_grad() || given()) {
                     return Err(PyRuntimeError::new_err(format!(
                         "{}: out= cannot be recorded for backward, and a tensor requires gradients; leave out= \
@@ -347,7 +366,8 @@ impl Function {
                 let exact = matches!(overload.out, Out::CopiedExact);
                 out.check_separate(self.name)?;
                 let separate = exact || SEPARATE.contains(&self.name);
-                if separate && out.tensors.iter().any(|t| t.get().with(|t| arguments.overlaps(t))) {
+                if separate && out.tensors.iter().any(|t| t.with_tensor(|t| arguments.overlaps(t)))
+                {
                     return Err(PyRuntimeError::new_err(format!(
                         "{}: out= shares memory with an argument; write to another tensor",
                         self.name
@@ -416,7 +436,7 @@ fn grow(target: &Bound<'_, PyTensor>, result: Tensor) -> PyResult<()> {
         *tensor = result;
         Ok(())
     };
-    target.get().change(change).map_err(|error| to_python(target.py(), error))
+    target.get().change(target.py(), change).map_err(|error| to_python(target.py(), error))
 }
 
 /// The generator that is given to an operation that draws, and the other arguments by keyword.

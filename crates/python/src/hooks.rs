@@ -4,6 +4,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use plimsoll_tensor::{
     self as rust, GradFn, Hook, MultiGradHook, Tensor, register_multi_grad_hook,
@@ -14,11 +15,16 @@ use pyo3::types::PyTuple;
 
 use crate::companion::wrap;
 use crate::error::to_python;
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, TensorObject};
 
 /// What registering a hook gives back. As a context manager it removes the hook at the end.
 #[pyclass(name = "RemovableHandle", module = "plimsoll")]
-pub(crate) struct PyHook(Option<Handle>);
+pub(crate) struct PyHook {
+    handle: Option<Handle>,
+    /// A number that no other hook has.
+    #[pyo3(get)]
+    id: u64,
+}
 
 /// A hook of one tensor or node, or of several tensors.
 enum Handle {
@@ -30,7 +36,7 @@ enum Handle {
 impl PyHook {
     /// The hook is not called any more. Once is enough; twice does no harm.
     fn remove(&mut self) {
-        match self.0.take() {
+        match self.handle.take() {
             Some(Handle::One(handle)) => handle.remove(),
             Some(Handle::Several(handle)) => handle.remove(),
             None => {}
@@ -53,7 +59,7 @@ impl PyTensor {
     /// replaces it.
     fn register_hook(&self, py: Python<'_>, hook: Py<PyAny>) -> PyResult<PyHook> {
         let hook = Arc::new(PythonHook(hook));
-        let handle = self.tensor().register_hook_object(hook);
+        let handle = self.tensor(py).register_hook_object(hook);
         handle.map(PyHook::one).map_err(|error| to_python(py, error))
     }
 
@@ -80,14 +86,19 @@ impl PyTensor {
                 Err(PyRuntimeError::new_err(why))
             })
         };
-        let handle = self.tensor().register_post_accumulate_grad_hook_owning(run, Some(owned));
+        let handle = self.tensor(py).register_post_accumulate_grad_hook_owning(run, Some(owned));
         handle.map(PyHook::one).map_err(|error| to_python(py, error))
     }
 }
 
 impl PyHook {
     fn one(handle: rust::HookHandle) -> PyHook {
-        PyHook(Some(Handle::One(handle)))
+        PyHook::over(Handle::One(handle))
+    }
+
+    fn over(handle: Handle) -> PyHook {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        PyHook { handle: Some(handle), id: NEXT.fetch_add(1, Ordering::Relaxed) }
     }
 }
 
@@ -109,10 +120,10 @@ fn _register_multi_grad_hook(
             attached(|py| function.bind(py).call1((objects(py, grads)?.to_list(),)).map(drop))
         }))
     };
-    let tensors: Vec<Tensor> = tensors.iter().map(|tensor| tensor.get().tensor()).collect();
+    let tensors: Vec<Tensor> = tensors.iter().map(|tensor| tensor.tensor()).collect();
     let tensors: Vec<&Tensor> = tensors.iter().collect();
     let handle = register_multi_grad_hook(&tensors, hook);
-    handle.map(|handle| PyHook(Some(Handle::Several(handle)))).map_err(|error| to_python(py, error))
+    handle.map(|handle| PyHook::over(Handle::Several(handle))).map_err(|error| to_python(py, error))
 }
 
 /// A Python function as a hook of a tensor.
@@ -126,7 +137,7 @@ impl Hook for PythonHook {
                 return Ok(None);
             }
             match answer.cast::<PyTensor>() {
-                Ok(tensor) => Ok(Some(tensor.get().tensor())),
+                Ok(tensor) => Ok(Some(tensor.tensor())),
                 Err(_) => Err(wrong("a tensor, or None to change nothing", &answer)),
             }
         })
@@ -199,7 +210,7 @@ fn replacements(answer: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Option<Tensor>
     let tuple = answer.cast::<PyTuple>().map_err(|_| wrong(EXPECTED, answer))?;
     let one = |item: Bound<'_, PyAny>| match item.cast::<PyTensor>() {
         _ if item.is_none() => Ok(None),
-        Ok(tensor) => Ok(Some(tensor.get().tensor())),
+        Ok(tensor) => Ok(Some(tensor.tensor())),
         Err(_) => Err(wrong(EXPECTED, &item)),
     };
     tuple.iter().map(one).collect::<PyResult<_>>().map(Some)

@@ -9,11 +9,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::bind::sizes;
-use crate::call::call;
+use crate::call::{Effort, call, write};
 use crate::companion::register;
 use crate::error::to_python;
 use crate::memory_format::PyMemoryFormat;
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, TensorObject};
 
 /// Makes the object stand for a view of its tensor.
 fn become_view<'py>(
@@ -21,7 +21,7 @@ fn become_view<'py>(
     name: &str,
     view: impl FnOnce(&Tensor) -> Result<Tensor> + Send,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let this = slf.get().tensor();
+    let this = slf.tensor();
     if this.is_inference() && !is_inference_mode_enabled() {
         return Err(PyRuntimeError::new_err(format!(
             "{name}: Inplace update to inference tensor outside InferenceMode is not allowed; clone it first"
@@ -35,7 +35,7 @@ fn become_view<'py>(
     }
     let seen = call(slf.py(), || view(&this))?;
     register(slf.clone());
-    let changed = slf.get().change(|tensor| {
+    let changed = slf.get().change(slf.py(), |tensor| {
         *tensor = seen;
         Ok(())
     });
@@ -111,12 +111,12 @@ impl PyTensor {
 
     /// Out of the graph, in place. A view stays in it: its base would not know.
     fn detach_<'py>(slf: Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
-        let (object, this) = (slf.get(), slf.get().tensor());
-        if this.base().is_none() || object.viewed().is_some() {
+        let (object, this) = (slf.get(), slf.tensor());
+        if this.base().is_none() || object.viewed(slf.py()).is_some() {
             call(slf.py(), || this.detach_())?;
             return Ok(slf);
         }
-        let changed = object.change(|tensor| {
+        let changed = object.change(slf.py(), |tensor| {
             *tensor = this.detach();
             Ok(())
         });
@@ -143,7 +143,7 @@ impl PyTensor {
         memory_format: Option<&Bound<'py, PyMemoryFormat>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
         let sizes: Vec<i64> =
-            other.get().with(|other| other.shape().iter().map(|&size| size as i64).collect());
+            other.with_tensor(|other| other.shape().iter().map(|&size| size as i64).collect());
         resized(slf, "resize_as_", &sizes, memory_format)
     }
 }
@@ -151,7 +151,7 @@ impl PyTensor {
 /// Fills with zeros.
 #[pyfunction]
 fn zero_<'py>(input: Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
-    crate::call::write(input, |this| this.zero_().map(drop))
+    write(input, Effort::Any, |this| this.zero_().map(drop))
 }
 
 /// The sizes of another tensor, with more memory if they need it.
@@ -176,7 +176,7 @@ fn resized<'py>(
     sizes: &[i64],
     memory_format: Option<&Bound<'py, PyMemoryFormat>>,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    if slf.get().with(Tensor::requires_grad) {
+    if slf.with_tensor(Tensor::requires_grad) {
         return Err(PyRuntimeError::new_err(format!(
             "{name}: cannot resize variables that require grad; detach it first"
         )));
@@ -185,7 +185,7 @@ fn resized<'py>(
     let layout = memory_format.map(|format| format.get().0.layout(&shape)).transpose();
     let layout = layout.map_err(|error| to_python(slf.py(), error))?.flatten();
     register(slf.clone());
-    let changed = slf.get().change(|tensor| tensor.resize_(sizes));
+    let changed = slf.get().change(slf.py(), |tensor| tensor.resize_(sizes));
     changed.map_err(|error| to_python(slf.py(), error))?;
     match layout {
         None => Ok(slf),

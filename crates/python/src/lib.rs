@@ -7,6 +7,7 @@
 //! (`frames.rs`).
 
 mod arguments;
+mod attached;
 mod autocast;
 mod autograd;
 mod backends;
@@ -35,14 +36,20 @@ mod frames;
 mod function;
 #[allow(clippy::unsafe_removed_from_name, reason = "`unsafe_chunk` is PyTorch's name")]
 mod generated;
+mod graph;
 mod hooks;
 mod in_place_views;
 mod index;
+mod interpreter_frames;
+mod leak;
+mod live;
 mod memory;
 mod memory_format;
 mod modules;
+mod monitor;
 mod namespace;
 mod new_like;
+mod new_object;
 mod node;
 mod numpy;
 mod object;
@@ -66,9 +73,10 @@ mod writes;
 
 use pyo3::prelude::*;
 
-#[pymodule]
+// What is read and written while attached relies on the interpreter's lock.
+#[pymodule(gil_used = true)]
 fn _plimsoll(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    frames::install();
+    frames::install(module.py())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     frames::register(module)?;
     error::register(module)?;
@@ -97,7 +105,9 @@ fn _plimsoll(module: &Bound<'_, PyModule>) -> PyResult<()> {
     custom::register(module)?;
     files::register(module)?;
     hooks::register(module)?;
+    leak::register(module)?;
     node::register(module)?;
+    graph::register(module)?;
     pool::register(module)?;
     prefetch::register(module)?;
     profiler::register(module)?;
@@ -105,6 +115,8 @@ fn _plimsoll(module: &Bound<'_, PyModule>) -> PyResult<()> {
     saved_hooks::register(module)?;
     writes::register(module)?;
     subclass::register(module)?;
+    live::register(module)?;
     memory::register(module)?;
+    monitor::register(module)?;
     modules::register(module)
 }

@@ -13,7 +13,7 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::call::call;
 use crate::device::DeviceArg;
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, TensorObject};
 
 fn place(device: Option<DeviceArg>) -> Device {
     device.map_or(Device::cpu(), |device| device.0)
@@ -259,6 +259,7 @@ fn shares<'py, P: ToString>(py: Python<'py>, shares: &[Share<P>]) -> PyResult<Bo
 #[pyfunction]
 #[pyo3(signature = (number = None))]
 fn step(number: Option<u64>) -> u64 {
+    plimsoll_live::step_ended();
     number.map_or_else(next_step, |number| {
         set_step(number);
         number
@@ -300,7 +301,7 @@ pub(crate) fn rows<'py>(py: Python<'py>, rows: &[BreakdownRow]) -> PyResult<Boun
 /// File, line and operation that asked for a tensor's memory; None where that is not known.
 #[pyfunction]
 fn _origin(tensor: &Bound<'_, PyTensor>) -> Option<(String, u32, &'static str)> {
-    let origin = memory::origin(&tensor.get().tensor())?.get();
+    let origin = memory::origin(&tensor.tensor())?.get();
     let site = origin.site.resolve()?;
     Some((site.file, site.line, origin.operation))
 }

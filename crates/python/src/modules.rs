@@ -22,7 +22,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyWeakrefMethods, PyWeakrefReference};
 
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, TensorObject};
 
 /// How often modules got parts or were moved.
 static CHANGES: AtomicU64 = AtomicU64::new(1);
@@ -163,7 +163,7 @@ fn name_modules(outermost: &Bound<'_, PyAny>, base: ModulePath) -> PyResult<()> 
         for table in [intern!(py, "_parameters"), intern!(py, "_buffers")] {
             for tensor in module.getattr(table)?.call_method0(intern!(py, "values"))?.try_iter()? {
                 if let Ok(tensor) = tensor?.cast::<PyTensor>() {
-                    tensor.get().tensor().mark_module(path);
+                    tensor.tensor().mark_module(path);
                 }
             }
         }

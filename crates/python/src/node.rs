@@ -115,6 +115,11 @@ impl PyNode {
         self.grad_fn.backward_name()
     }
 
+    /// Its place in the order in which nodes are made; the highest number for a leaf's.
+    fn _sequence_nr(&self) -> u64 {
+        self.grad_fn.sequence()
+    }
+
     /// For each tensor that it was computed from, the node that its gradient goes to and which
     /// output of that node it is; None in a node's place where no gradient is needed.
     #[getter]
@@ -275,7 +280,7 @@ impl PyTensor {
                 "It is not possible to get the gradient edge for a Tensor that does not require gradients",
             )
         };
-        let (node, output) = self.tensor().gradient_edge().ok_or_else(none)?;
+        let (node, output) = self.tensor(py).gradient_edge().ok_or_else(none)?;
         Ok((object(py, node)?, output))
     }
 }

@@ -38,7 +38,7 @@ pub(crate) fn dtype_of_array(array: &Bound<'_, PyAny>) -> PyResult<DType> {
 
 /// A tensor's memory as NumPy wants to see it. The array keeps this object, and with it the memory.
 #[pyclass(name = "_LentMemory", module = "plimsoll", frozen)]
-struct LentMemory {
+pub(crate) struct LentMemory {
     lent: Lent,
     dtype: &'static str,
 }
@@ -57,6 +57,13 @@ impl LentMemory {
         let strides = tensor.strides().iter().map(|stride| stride * bytes);
         interface.set_item("strides", PyTuple::new(py, strides.collect::<Vec<_>>())?)?;
         Ok(interface)
+    }
+}
+
+impl LentMemory {
+    /// The tensor whose memory it is.
+    pub(crate) fn tensor(&self) -> &Tensor {
+        self.lent.tensor()
     }
 }
 
@@ -93,9 +100,12 @@ pub(crate) fn to_array<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<
 /// A tensor over the memory of a NumPy array.
 pub(crate) fn from_array(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let refuse = |why: String| Err(PyValueError::new_err(format!("from_numpy: {why}")));
+    let Some(interface) = array.getattr_opt(intern!(py, "__array_interface__"))? else {
+        let given = array.get_type().name()?;
+        return Err(PyTypeError::new_err(format!("expected np.ndarray (got {given})")));
+    };
     let (dtype, name) = dtype_of(array)?;
     let bytes = dtype.size_bytes() as i64;
-    let interface = array.getattr("__array_interface__")?;
     let (address, read_only): (usize, bool) = interface.get_item("data")?.extract()?;
     if read_only {
         return refuse(

@@ -21,7 +21,7 @@ use pyo3::{PyTraverseError, PyVisit};
 use crate::call;
 use crate::companion;
 use crate::node;
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, TensorObject};
 
 #[pymethods]
 impl PyTensor {
@@ -33,7 +33,7 @@ impl PyTensor {
         generic_set(slf, name, Some(value))?;
         // From now on there may be cycles, which the collector finds for objects in their place.
         companion::register(slf.clone());
-        if !companion::has_attributes(&slf.get().tensor()) {
+        if !companion::has_attributes(&slf.tensor()) {
             companion::note_attributes(slf)?;
         }
         Ok(())
@@ -69,7 +69,9 @@ impl PyTensor {
         if unfinished || call::in_flight() {
             return Ok(());
         }
-        self.with(|tensor| {
+        // SAFETY: only an attached thread collects. Nothing below calls Python.
+        let py = unsafe { Python::assume_attached() };
+        self.with(py, |tensor| {
             if !companion::is_held_by_python_alone(tensor) {
                 return Ok(());
             }
@@ -78,12 +80,13 @@ impl PyTensor {
     }
 
     fn __clear__(slf: &Bound<'_, PyTensor>) -> PyResult<()> {
-        let alone = slf.get().with(companion::is_held_by_python_alone);
-        let tensor = &slf.get().tensor();
+        let alone = slf.with_tensor(companion::is_held_by_python_alone);
+        let tensor = &slf.tensor();
         if alone {
             let mut own = Vec::new();
-            slf.get()
-                .with(|tensor| each_own(tensor, &mut |own_tensor| own.push(own_tensor.clone())));
+            slf.with_tensor(|tensor| {
+                each_own(tensor, &mut |own_tensor| own.push(own_tensor.clone()))
+            });
             for tensor in std::iter::once(tensor).chain(&own) {
                 companion::forget_attributes(tensor);
                 tensor.remove_own_hooks();

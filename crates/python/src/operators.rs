@@ -7,11 +7,12 @@ use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
 
 use crate::arguments::{Given, Operand};
-use crate::call::{fresh, fresh_as, fresh_of, write};
+use crate::call::{Effort, fresh, fresh_as, fresh_of, fresh_with, in_call, in_small_call, write};
+use crate::error::to_python;
 use crate::numpy;
 use crate::overrides;
 use crate::subclass;
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, TensorObject};
 
 /// What an operator makes.
 type Made<'py> = PyResult<Bound<'py, PyAny>>;
@@ -177,48 +178,48 @@ impl PyTensor {
     }
 
     fn __iadd__(slf: &Bound<'_, PyTensor>, other: Operand) -> PyResult<()> {
-        update(slf, |this| this.add_(other.other()).map(drop))
+        update(slf, &other, |this| this.add_(other.other()).map(drop))
     }
 
     fn __isub__(slf: &Bound<'_, PyTensor>, other: Operand) -> PyResult<()> {
-        update(slf, |this| this.sub_(other.other()).map(drop))
+        update(slf, &other, |this| this.sub_(other.other()).map(drop))
     }
 
     fn __imul__(slf: &Bound<'_, PyTensor>, other: Operand) -> PyResult<()> {
-        update(slf, |this| this.mul_(other.other()).map(drop))
+        update(slf, &other, |this| this.mul_(other.other()).map(drop))
     }
 
     fn __itruediv__(slf: &Bound<'_, PyTensor>, other: Operand) -> PyResult<()> {
-        update(slf, |this| this.div_(other.other()).map(drop))
+        update(slf, &other, |this| this.div_(other.other()).map(drop))
     }
 
     fn __ifloordiv__(slf: &Bound<'_, PyTensor>, other: Operand) -> PyResult<()> {
         let down = || DivOptions::new().rounding_mode(RoundingMode::Floor);
-        update(slf, |this| this.div_with_(other.other(), down()).map(drop))
+        update(slf, &other, |this| this.div_with_(other.other(), down()).map(drop))
     }
 
     fn __imod__(slf: &Bound<'_, PyTensor>, other: Operand) -> PyResult<()> {
-        update(slf, |this| this.remainder_(other.other()).map(drop))
+        update(slf, &other, |this| this.remainder_(other.other()).map(drop))
     }
 
     fn __iand__(slf: &Bound<'_, PyTensor>, other: Operand) -> PyResult<()> {
-        update(slf, |this| this.bitwise_and_(other.other()).map(drop))
+        update(slf, &other, |this| this.bitwise_and_(other.other()).map(drop))
     }
 
     fn __ior__(slf: &Bound<'_, PyTensor>, other: Operand) -> PyResult<()> {
-        update(slf, |this| this.bitwise_or_(other.other()).map(drop))
+        update(slf, &other, |this| this.bitwise_or_(other.other()).map(drop))
     }
 
     fn __ixor__(slf: &Bound<'_, PyTensor>, other: Operand) -> PyResult<()> {
-        update(slf, |this| this.bitwise_xor_(other.other()).map(drop))
+        update(slf, &other, |this| this.bitwise_xor_(other.other()).map(drop))
     }
 
     fn __ilshift__(slf: &Bound<'_, PyTensor>, other: Operand) -> PyResult<()> {
-        update(slf, |this| this.bitwise_left_shift_(other.other()).map(drop))
+        update(slf, &other, |this| this.bitwise_left_shift_(other.other()).map(drop))
     }
 
     fn __irshift__(slf: &Bound<'_, PyTensor>, other: Operand) -> PyResult<()> {
-        update(slf, |this| this.bitwise_right_shift_(other.other()).map(drop))
+        update(slf, &other, |this| this.bitwise_right_shift_(other.other()).map(drop))
     }
 
     fn __ipow__(
@@ -226,7 +227,7 @@ impl PyTensor {
         exponent: Operand,
         _modulo: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        update(slf, |this| this.pow_(exponent.other()).map(drop))
+        update(slf, &exponent, |this| this.pow_(exponent.other()).map(drop))
     }
 
     fn __richcmp__<'py>(
@@ -238,7 +239,7 @@ impl PyTensor {
         // As in PyTorch, which compares with arrays by `==` alone.
         if matches!(comparison, CompareOp::Eq) && numpy::is_array(other) {
             let other = numpy::copy_array(py, other, Device::CPU)?;
-            let this = slf.get().tensor();
+            let this = slf.tensor();
             return Ok(fresh(py, || this.eq(&other))?.into_any());
         }
         let Ok(other) = other.extract::<Given<'py>>() else { return not_implemented(py) };
@@ -265,7 +266,6 @@ fn not_implemented(py: Python<'_>) -> Made<'_> {
     Ok(py.NotImplemented().into_bound(py))
 }
 
-/// An operator of two operands, which a class knows by the name of a method if it takes it over.
 /// What stands on the left of an operator, as a tensor beside `this`.
 fn left_number(this: &Tensor, left: Other<'_>) -> Result<Tensor> {
     match left {
@@ -274,6 +274,7 @@ fn left_number(this: &Tensor, left: Other<'_>) -> Result<Tensor> {
     }
 }
 
+/// An operator of two operands, which a class knows by the name of a method if it takes it over.
 fn binary<'py>(
     slf: &Bound<'py, PyTensor>,
     other: &Given<'py>,
@@ -284,10 +285,32 @@ fn binary<'py>(
     if !plain && let Some(answer) = overrides::ask_operator(slf, other.object(), name)? {
         return Ok(answer);
     }
-    let Given::Operand(operand, object) = other else { return not_implemented(slf.py()) };
-    let class = if plain { None } else { subclass::of_two(slf, Some(object))? };
-    let this = slf.get().tensor();
-    Ok(fresh_as(slf.py(), &class, || work(&this, operand.other()))?.into_any())
+    let py = slf.py();
+    let class = || match plain {
+        true => Ok(None),
+        false => subclass::of_two(slf, Some(other.object())),
+    };
+    let second = match other {
+        Given::Tensor(second) => second,
+        Given::Number(number, _) => {
+            let number = |this: &Tensor| work(this, Other::Scalar(*number));
+            return Ok(fresh_with(slf, &class()?, &[], number)?.into_any());
+        }
+        Given::Other(_) => return not_implemented(py),
+    };
+    let class = class()?;
+    let effort = slf.with_tensor(|a| second.with_tensor(|b| Effort::of([a, b])));
+    let made = match effort {
+        // The interpreter is kept, so that the operands need no handles of their own.
+        Effort::Small => in_small_call(py, || {
+            slf.with_tensor(|a| second.with_tensor(|b| work(a, Other::Tensor(b))))
+        }),
+        Effort::Any => {
+            let (a, b) = (slf.tensor(), second.tensor());
+            in_call(py, effort, || work(&a, Other::Tensor(&b)))
+        }
+    };
+    Ok(subclass::wrap(py, made.map_err(|error| to_python(py, error))?, &class)?.into_any())
 }
 
 fn unary<'py>(
@@ -295,10 +318,11 @@ fn unary<'py>(
     name: &'static str,
     work: impl FnOnce(&Tensor) -> Result<Tensor> + Send,
 ) -> Made<'py> {
-    match overrides::ask_method(slf, &[], name)? {
-        Some(answer) => Ok(answer),
-        None => Ok(fresh_of(slf, work)?.into_any()),
+    if let Some(answer) = overrides::ask_method(slf, &[], name)? {
+        return Ok(answer);
     }
+    let class = subclass::of_two(slf, None)?;
+    Ok(fresh_with(slf, &class, &[], work)?.into_any())
 }
 
 /// A product of matrices, which numbers have none of.
@@ -313,13 +337,16 @@ fn product<'py>(
     }
     let Ok(second) = other.cast::<PyTensor>() else { return not_implemented(slf.py()) };
     let class = subclass::of_two(slf, Some(other))?;
-    let (this, second) = (slf.get().tensor(), second.get().tensor());
-    Ok(fresh_as(slf.py(), &class, || work(&this, &second))?.into_any())
+    let (this, second) = (slf.tensor(), second.tensor());
+    let effort = Effort::of([&this, &second]);
+    Ok(fresh_as(slf.py(), &class, effort, || work(&this, &second))?.into_any())
 }
 
 fn update(
     slf: &Bound<'_, PyTensor>,
+    operand: &Operand,
     work: impl FnOnce(&Tensor) -> Result<()> + Send,
 ) -> PyResult<()> {
-    write(slf.clone(), work).map(drop)
+    let effort = slf.with_tensor(|this| Effort::of([this].into_iter().chain(operand.tensor())));
+    write(slf.clone(), effort, work).map(drop)
 }

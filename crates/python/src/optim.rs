@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::bound_arguments::Arguments;
 use crate::call::call;
 use crate::function::{Function, New, Out, Overload, Results};
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, TensorObject};
 
 static FUSED_ADAMW_: Function = Function::new(
     "_fused_adamw_",
@@ -77,8 +77,8 @@ fn _amp_foreach_non_finite_check_and_unscale_(
     found_inf: &Bound<'_, PyTensor>,
     inv_scale: &Bound<'_, PyTensor>,
 ) -> PyResult<()> {
-    let grads: Vec<Tensor> = grads.iter().map(|grad| grad.get().tensor()).collect();
-    let (found, inverse) = (found_inf.get().tensor(), inv_scale.get().tensor());
+    let grads: Vec<Tensor> = grads.iter().map(|grad| grad.tensor()).collect();
+    let (found, inverse) = (found_inf.tensor(), inv_scale.tensor());
     call(py, || {
         let grads: Vec<&Tensor> = grads.iter().collect();
         no_grad(|| Tensor::amp_foreach_non_finite_check_and_unscale_(&grads, &found, &inverse))
@@ -96,8 +96,8 @@ fn _amp_update_scale_<'py>(
     scale_backoff_factor: f64,
     growth_interval: i32,
 ) -> PyResult<Bound<'py, PyTensor>> {
-    let (scale, tracker) = (current_scale.get().tensor(), growth_tracker.get().tensor());
-    let found = found_inf.get().tensor();
+    let (scale, tracker) = (current_scale.tensor(), growth_tracker.tensor());
+    let found = found_inf.tensor();
     let factors = (scale_growth_factor, scale_backoff_factor);
     call(py, || {
         no_grad(|| {

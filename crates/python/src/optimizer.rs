@@ -15,12 +15,12 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::call::call;
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, TensorObject};
 
 type Objects<'py> = Vec<Bound<'py, PyTensor>>;
 
 fn tensors(objects: &[Bound<'_, PyTensor>]) -> Vec<Tensor> {
-    objects.iter().map(|object| object.get().tensor()).collect()
+    objects.iter().map(|object| object.tensor()).collect()
 }
 
 fn borrowed(list: &[Tensor]) -> Vec<&Tensor> {
@@ -144,9 +144,9 @@ fn _optimizer_step(
         products: tensors(&products),
         steps: tensors(&steps),
     };
-    let tensor_lr = lr.cast::<PyTensor>().ok().map(|lr| lr.get().tensor());
+    let tensor_lr = lr.cast::<PyTensor>().ok().map(|lr| lr.tensor());
     let lr = if tensor_lr.is_some() { 0.0 } else { lr.extract::<f64>()? };
-    let tensor = |object: Option<Bound<'_, PyTensor>>| object.map(|object| object.get().tensor());
+    let tensor = |object: Option<Bound<'_, PyTensor>>| object.map(|object| object.tensor());
     let (scale, found) = (tensor(grad_scale), tensor(found_inf));
     call(py, || {
         let known = rule(name, &numbers).ok_or_else(|| {
@@ -182,7 +182,7 @@ impl PyPhase {
     #[new]
     #[pyo3(signature = (name, of = None))]
     fn new(name: &str, of: Option<Bound<'_, PyTensor>>) -> PyResult<PyPhase> {
-        let module = of.map(|of| of.get().tensor().module());
+        let module = of.map(|of| of.tensor().module());
         match Phase::ALL.into_iter().find(|phase| phase.to_string() == name) {
             Some(phase) => Ok(PyPhase { phase, module, open: RefCell::new(Vec::new()) }),
             None => Err(PyValueError::new_err(format!(

@@ -9,8 +9,14 @@ use crate::device::{DeviceArg, PyDevice};
 
 /// A pool of its own in a device's memory. Its free blocks serve nobody else; its segments stay
 /// until it goes.
-#[pyclass(name = "MemPool", module = "plimsoll", frozen)]
-struct PyMemPool(MemPool);
+#[pyclass(name = "MemPool", module = "plimsoll", frozen, weakref)]
+pub(crate) struct PyMemPool(MemPool);
+
+impl PyMemPool {
+    pub(crate) fn pool(&self) -> &MemPool {
+        &self.0
+    }
+}
 
 #[pymethods]
 impl PyMemPool {
@@ -18,6 +24,12 @@ impl PyMemPool {
     #[pyo3(signature = (device = None))]
     fn new(device: Option<DeviceArg>) -> PyMemPool {
         PyMemPool(MemPool::new(device.map_or(Device::cpu(), |device| device.0)))
+    }
+
+    /// A pool for captured graphs; snapshots tell both sorts apart.
+    #[staticmethod]
+    fn _for_graph(device: DeviceArg) -> PyMemPool {
+        PyMemPool(MemPool::for_graph(device.0))
     }
 
     /// Its pair of numbers, as snapshots show it.

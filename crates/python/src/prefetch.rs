@@ -14,7 +14,7 @@ use pyo3::types::PyIterator;
 use crate::call::{call, wrap};
 use crate::device::DeviceArg;
 use crate::error::to_python;
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, TensorObject};
 
 /// The tensors of a batch, and what is left of it without them.
 struct Taken {
@@ -42,7 +42,7 @@ impl Iterator for Batches {
     fn next(&mut self) -> Option<Result<Taken>> {
         let taken = |pair: PyResult<Bound<'_, PyAny>>| -> PyResult<Taken> {
             let (tensors, rest) = pair?.extract::<(Vec<Bound<'_, PyTensor>>, Py<PyAny>)>()?;
-            let tensors = tensors.iter().map(|tensor| tensor.get().tensor()).collect();
+            let tensors = tensors.iter().map(|tensor| tensor.tensor()).collect();
             Ok(Taken { tensors, rest })
         };
         let next = Python::attach(|py| self.0.bind(py).clone().next().map(taken))?;

@@ -13,12 +13,18 @@ use pyo3::types::PyType;
 use crate::call::{call, fresh};
 use crate::device::{DeviceArg, PyDevice};
 use crate::error::to_python;
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, TensorObject};
 
 /// A source of random numbers for one device.
 #[pyclass(name = "Generator", module = "plimsoll", frozen, weakref)]
 #[derive(Debug)]
 pub(crate) struct PyGenerator(Generator);
+
+impl PyGenerator {
+    pub(crate) fn generator(&self) -> Generator {
+        self.0.clone()
+    }
+}
 
 #[pymethods]
 impl PyGenerator {
@@ -64,7 +70,7 @@ impl PyGenerator {
         slf: Bound<'py, PyGenerator>,
         new_state: &Bound<'py, PyTensor>,
     ) -> PyResult<Bound<'py, PyGenerator>> {
-        let bytes = new_state.get().tensor();
+        let bytes = new_state.tensor();
         let state = call(slf.py(), || RngState::from_tensor(&bytes))?;
         slf.get().0.set_state(state);
         Ok(slf)
@@ -199,7 +205,7 @@ fn get_rng_state(py: Python<'_>) -> PyResult<Bound<'_, PyTensor>> {
 /// Goes on with the CPU's random numbers from a state that was kept.
 #[pyfunction]
 fn set_rng_state(py: Python<'_>, new_state: &Bound<'_, PyTensor>) -> PyResult<()> {
-    let state = RngState::from_tensor(&new_state.get().tensor());
+    let state = RngState::from_tensor(&new_state.tensor());
     let state = state.map_err(|error| to_python(py, error))?;
     Generator::default_of(Device::cpu()).set_state(state);
     Ok(())

@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 
 use crate::companion::wrap;
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, TensorObject};
 
 /// A pair of Python functions.
 struct PythonHooks {
@@ -38,7 +38,7 @@ impl SavedTensorsHooks for PythonHooks {
         Python::attach(|py| {
             let tensor = self.unpack.bind(py).call1((packed,)).and_then(|answer| {
                 match answer.cast::<PyTensor>() {
-                    Ok(tensor) => Ok(tensor.get().tensor()),
+                    Ok(tensor) => Ok(tensor.tensor()),
                     Err(_) => Err(PyTypeError::new_err(format!(
                         "an unpack hook returns a tensor, and this one returned {}",
                         answer.get_type().name()?

@@ -15,11 +15,20 @@ pub(crate) fn class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     Ok(class.bind(py))
 }
 
+/// `tuple.__new__`, which takes sizes as they are: the class's own looks at each of them.
+fn unchecked(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static NEW: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let new = NEW.get_or_try_init(py, || {
+        PyResult::Ok(py.get_type::<PyTuple>().getattr("__new__")?.unbind())
+    })?;
+    Ok(new.bind(py))
+}
+
 /// A shape.
 pub(crate) fn of<'py, T>(py: Python<'py>, shape: &[T]) -> PyResult<Bound<'py, PyTuple>>
 where
     T: Copy + IntoPyObject<'py>,
 {
     let sizes = PyTuple::new(py, shape.iter().copied())?;
-    Ok(class(py)?.call1((sizes,))?.cast_into::<PyTuple>()?)
+    Ok(unchecked(py)?.call1((class(py)?, sizes))?.cast_into::<PyTuple>()?)
 }

@@ -1,10 +1,12 @@
 //! A tensor's storage: the memory that all of its views share.
 
 use plimsoll_tensor::Tensor;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::call::call;
 use crate::device::PyDevice;
+use crate::error::to_python;
 use crate::tensor::PyTensor;
 
 /// What `untyped_storage` gives: how many bytes the storage has, and where. It keeps the memory
@@ -41,6 +43,32 @@ impl PyStorage {
         self.0.storage_id()
     }
 
+    /// The address of its first byte if the memory is not Plimsoll's own. Asking does not keep the
+    /// memory where it is, as `data_ptr` does.
+    fn _foreign_address(&self) -> Option<usize> {
+        self.0.foreign_address()
+    }
+
+    /// Moves it, with every tensor on it, into the shared memory of a region of the package's
+    /// `multiprocessing/_regions.py`.
+    fn _move_to_region(&self, py: Python<'_>, region: &Bound<'_, PyAny>) -> PyResult<()> {
+        let address: usize = region.getattr("address")?.extract()?;
+        let bytes: usize = region.getattr("nbytes")?.extract()?;
+        if bytes < self.0.storage_nbytes() {
+            let needed = self.0.storage_nbytes();
+            return Err(PyValueError::new_err(format!(
+                "share_memory_: a region of {bytes} bytes does not hold {needed}"
+            )));
+        }
+        let owner = region.clone().unbind();
+        // SAFETY: the region, which the storage keeps alive, has mapped as many bytes at its
+        // address, for reading and writing, and gives them to nobody else of this process. Whoever
+        // asks for a tensor's address to use it (arrays, DLPack) holds the interpreter while it
+        // reads it, and so does this from beginning to end. What other processes do with the bytes
+        // is the program's part, as it is between threads that share an array.
+        unsafe { self.0.move_storage(owner, address) }.map_err(|error| to_python(py, error))
+    }
+
     /// Where it is.
     #[getter]
     fn device(&self) -> PyDevice {
@@ -55,7 +83,7 @@ impl PyStorage {
 #[pymethods]
 impl PyTensor {
     /// The memory that this tensor and all of its views share.
-    fn untyped_storage(&self) -> PyStorage {
-        PyStorage(self.tensor().detach())
+    fn untyped_storage(&self, py: Python<'_>) -> PyStorage {
+        PyStorage(self.tensor(py).detach())
     }
 }

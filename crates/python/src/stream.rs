@@ -45,6 +45,10 @@ impl PyStream {
     fn of(stream: Stream) -> PyStream {
         PyStream { stream, priority: 0 }
     }
+
+    pub(crate) fn stream(&self) -> Stream {
+        self.stream
+    }
 }
 
 #[pymethods]
@@ -66,6 +70,12 @@ impl PyStream {
     /// Whether everything queued so far has run.
     fn query(&self) -> bool {
         self.stream.query()
+    }
+
+    /// Whether a graph is being captured here.
+    #[getter]
+    fn _is_capturing(&self) -> bool {
+        self.stream.is_capturing()
     }
 
     /// Records an event here: the given one, or a new one.
@@ -280,7 +290,7 @@ impl PyTensor {
     /// Says that a stream uses this tensor's memory; operations say so themselves.
     fn record_stream(&self, py: Python<'_>, stream: &Bound<'_, PyStream>) -> PyResult<()> {
         let stream = stream.get().stream;
-        self.tensor().record_stream(&stream).map_err(|error| to_python(py, error))
+        self.tensor(py).record_stream(&stream).map_err(|error| to_python(py, error))
     }
 }
 

@@ -7,10 +7,10 @@ use plimsoll_tensor::{Tensor, no_grad};
 use pyo3::exceptions::{PyRuntimeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 
-use crate::call::{call, in_call};
+use crate::call::{Effort, call, in_call};
 use crate::companion::register;
 use crate::error::to_python;
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, TensorObject};
 
 /// The tensors to write into, and what the caller gave them as.
 pub(crate) struct Targets<'py> {
@@ -39,14 +39,14 @@ impl Targets<'_> {
     /// The dtype of a single target.
     pub(crate) fn dtype(&self) -> Option<DType> {
         match self.tensors.as_slice() {
-            [only] => Some(only.get().with(Tensor::dtype)),
+            [only] => Some(only.with_tensor(Tensor::dtype)),
             _ => None,
         }
     }
 
     /// Refuses a target in which several elements are one place in memory.
     pub(crate) fn check_each(&self, name: &str) -> PyResult<()> {
-        match self.tensors.iter().any(|t| t.get().with(|t| t.layout().may_overlap_itself())) {
+        match self.tensors.iter().any(|t| t.with_tensor(|t| t.layout().may_overlap_itself())) {
             true => Err(PyRuntimeError::new_err(format!(
                 "{name}: several elements of out= are one place in memory; give a tensor of its own"
             ))),
@@ -56,7 +56,7 @@ impl Targets<'_> {
 
     /// Refuses targets that share memory with each other.
     pub(crate) fn check_separate(&self, name: &str) -> PyResult<()> {
-        let handles: Vec<Tensor> = self.tensors.iter().map(|t| t.get().tensor()).collect();
+        let handles: Vec<Tensor> = self.tensors.iter().map(|t| t.tensor()).collect();
         let shared = |a: &Tensor, b: &Tensor| {
             a.shares_storage_with(b)
                 && a.layout().overlaps_as(a.element_size(), b.layout(), b.element_size())
@@ -79,15 +79,16 @@ impl Targets<'_> {
         run: impl Fn(&[Tensor]) -> Result<()> + Sync,
     ) -> PyResult<()> {
         for _ in 0..=self.tensors.len() {
-            let handles: Vec<Tensor> = self.tensors.iter().map(|t| t.get().tensor()).collect();
-            let error = match in_call(py, || run(&handles)) {
+            let handles: Vec<Tensor> = self.tensors.iter().map(|t| t.tensor()).collect();
+            let error = match in_call(py, Effort::Any, || run(&handles)) {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
             };
             let Some(expected) = error.expected_shape() else { return Err(to_python(py, error)) };
             let sizes: Vec<i64> = expected.iter().map(|&size| size as i64).collect();
             // The error names no target: it is the first that is not of the right shape.
-            let Some(wrong) = self.tensors.iter().find(|t| t.get().with(|t| t.shape() != expected))
+            let Some(wrong) =
+                self.tensors.iter().find(|t| t.with_tensor(|t| t.shape() != expected))
             else {
                 return Err(to_python(py, error));
             };
@@ -113,7 +114,7 @@ impl Targets<'_> {
         }
         // All are looked at before one is written.
         for (target, result) in self.tensors.iter().zip(results) {
-            let handle = target.get().tensor();
+            let handle = target.tensor();
             let fits = match exact {
                 true => result.dtype() == handle.dtype(),
                 false => result.dtype().class() <= handle.dtype().class(),
@@ -135,12 +136,12 @@ impl Targets<'_> {
         }
         for (target, result) in self.tensors.iter().zip(results) {
             let sizes: Vec<i64> = result.shape().iter().map(|&size| size as i64).collect();
-            let handle = target.get().tensor();
+            let handle = target.tensor();
             let same_count = keeps_shape && handle.numel() == result.numel();
             if handle.shape() != result.shape() && !same_count {
                 resize(target, &sizes)?;
             }
-            let handle = target.get().tensor();
+            let handle = target.tensor();
             call(py, || no_grad(|| handle.copy_(&result.reshape_as(&handle)?).map(drop)))?;
         }
         Ok(())
@@ -150,7 +151,7 @@ impl Targets<'_> {
 /// Gives a target other sizes, and says so if it had elements, as PyTorch does.
 fn resize(target: &Bound<'_, PyTensor>, sizes: &[i64]) -> PyResult<()> {
     let py = target.py();
-    let had = target.get().with(|tensor| tensor.shape().to_vec());
+    let had = target.with_tensor(|tensor| tensor.shape().to_vec());
     if !had.contains(&0) {
         let message = format!(
             "An output with one or more elements was resized since it had shape {had:?}, which does not match the \
@@ -160,5 +161,5 @@ fn resize(target: &Bound<'_, PyTensor>, sizes: &[i64]) -> PyResult<()> {
         PyErr::warn(py, &py.get_type::<PyUserWarning>(), &message, 1)?;
     }
     register(target.clone());
-    target.get().change(|tensor| tensor.resize_(sizes)).map_err(|error| to_python(py, error))
+    target.get().change(py, |tensor| tensor.resize_(sizes)).map_err(|error| to_python(py, error))
 }

@@ -5,15 +5,15 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicPtr;
 
-use parking_lot::RwLock;
 use plimsoll_core::{DType, Scalar, normalize_dim};
 use plimsoll_tensor::Tensor;
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyTuple};
 
-use crate::call::{call, fresh_of};
+use crate::attached::Attached;
+use crate::call::{Effort, call_of, fresh_of, write};
 use crate::companion;
 use crate::device::PyDevice;
 use crate::dtype::{self, PyDType};
@@ -25,32 +25,42 @@ use crate::size;
 #[pyclass(name = "Tensor", module = "plimsoll", frozen, weakref, dict, subclass)]
 #[derive(Debug)]
 pub(crate) struct PyTensor {
-    /// The tensor that this object stands for now; `data = ...` replaces it. Locked only to look or
-    /// to swap, attached to the interpreter or not.
-    handle: RwLock<Tensor>,
+    /// The tensor that this object stands for now; `data = ...` replaces it.
+    handle: Attached<Tensor>,
     /// This very object, once it is known as the one object of its tensor; see `companion.rs`.
     pub(crate) place: AtomicPtr<ffi::PyObject>,
 }
 
 impl PyTensor {
     pub(crate) fn new(tensor: Tensor) -> PyTensor {
-        PyTensor { handle: RwLock::new(tensor), place: AtomicPtr::default() }
+        PyTensor { handle: Attached::new(tensor), place: AtomicPtr::default() }
     }
 
     /// The tensor that this object stands for.
-    pub(crate) fn tensor(&self) -> Tensor {
-        self.handle.read().clone()
+    pub(crate) fn tensor(&self, py: Python<'_>) -> Tensor {
+        self.with(py, Tensor::clone)
     }
 
     /// Looks at the tensor without a handle of one's own, which would count as another holder.
-    pub(crate) fn with<R>(&self, look: impl FnOnce(&Tensor) -> R) -> R {
-        look(&self.handle.read())
+    #[inline]
+    pub(crate) fn with<R>(&self, py: Python<'_>, look: impl FnOnce(&Tensor) -> R) -> R {
+        self.handle.with(py, look)
+    }
+
+    /// Runs work on the tensor that takes as long as there are elements.
+    pub(crate) fn run<R: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&Tensor) -> plimsoll_core::Result<R> + Send,
+    ) -> PyResult<R> {
+        let this = self.tensor(py);
+        call_of(py, Effort::of([&this]), || work(&this))
     }
 
     /// What this object's tensor is a view of. A view in place of the tensor that the object stood
     /// for before is none to Python.
-    pub(crate) fn viewed(&self) -> Option<Tensor> {
-        let tensor = self.tensor();
+    pub(crate) fn viewed(&self, py: Python<'_>) -> Option<Tensor> {
+        let tensor = self.tensor(py);
         let base = tensor.base()?;
         let is_own = match (base.companion(), tensor.companion()) {
             (Some(its), Some(own)) => Arc::ptr_eq(its, own),
@@ -63,19 +73,39 @@ impl PyTensor {
     /// one companion from then on: the old tensor may live on, and must know when the object goes.
     pub(crate) fn change(
         &self,
+        py: Python<'_>,
         change: impl FnOnce(&mut Tensor) -> plimsoll_core::Result<()>,
     ) -> plimsoll_core::Result<()> {
-        let before = self.tensor();
+        let before = self.tensor(py);
+        let companion = companion::to_share(&before);
         let mut tensor = before.clone();
         change(&mut tensor)?;
-        if let Some(companion) = before.companion() {
-            let own = tensor.companion_or_init(|| companion.clone());
-            assert!(Arc::ptr_eq(own, companion), "a tensor has one object");
+        if let Some(companion) = companion {
+            companion::share(&companion, &tensor);
         }
-        // The old memory is given back after the lock.
-        let old = std::mem::replace(&mut *self.handle.write(), tensor);
-        drop(old);
+        drop(self.handle.replace(py, tensor));
         Ok(())
+    }
+}
+
+/// The tensor of an object, as one asks most often.
+pub(crate) trait TensorObject {
+    /// The tensor that this object stands for.
+    fn tensor(&self) -> Tensor;
+
+    /// Looks at the tensor without a handle of one's own.
+    fn with_tensor<R>(&self, look: impl FnOnce(&Tensor) -> R) -> R;
+}
+
+impl TensorObject for Bound<'_, PyTensor> {
+    #[inline]
+    fn tensor(&self) -> Tensor {
+        self.get().tensor(self.py())
+    }
+
+    #[inline]
+    fn with_tensor<R>(&self, look: impl FnOnce(&Tensor) -> R) -> R {
+        self.get().with(self.py(), look)
     }
 }
 
@@ -96,7 +126,7 @@ impl PyTensor {
     /// The sizes.
     #[getter]
     pub(crate) fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        size::of(py, self.tensor().shape())
+        size::of(py, self.tensor(py).shape())
     }
 
     /// The size of one dimension, or all of them.
@@ -105,7 +135,7 @@ impl PyTensor {
         match dim {
             None => Ok(self.shape(py)?.into_any()),
             Some(dim) => {
-                let size = self.tensor().size(dim).map_err(|error| to_python(py, error))?;
+                let size = self.tensor(py).size(dim).map_err(|error| to_python(py, error))?;
                 Ok(size.into_pyobject(py)?.into_any())
             }
         }
@@ -114,7 +144,7 @@ impl PyTensor {
     /// The stride of one dimension, in elements, or all of them.
     #[pyo3(signature = (dim = None))]
     fn stride<'py>(&self, py: Python<'py>, dim: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
-        let tensor = self.tensor();
+        let tensor = self.tensor(py);
         match dim {
             None => Ok(PyTuple::new(py, tensor.strides())?.into_any()),
             Some(dim) => {
@@ -127,87 +157,87 @@ impl PyTensor {
 
     /// Whether it is on a GPU, or on a stand-in that answers as one.
     #[getter]
-    fn is_cuda(&self) -> bool {
-        self.tensor().device().answers_as_cuda()
+    fn is_cuda(&self, py: Python<'_>) -> bool {
+        self.tensor(py).device().answers_as_cuda()
     }
 
     /// Whether it is in the host's memory, or in a dry run of it other than `meta`.
     #[getter]
-    fn is_cpu(&self) -> bool {
-        let device = self.tensor().device();
+    fn is_cpu(&self, py: Python<'_>) -> bool {
+        let device = self.tensor(py).device();
         device.is_cpu() && !plimsoll_tensor::device::is_meta(device)
     }
 
     /// Whether its dtype holds fractions.
-    fn is_floating_point(&self) -> bool {
-        self.tensor().dtype().is_float()
+    fn is_floating_point(&self, py: Python<'_>) -> bool {
+        self.tensor(py).dtype().is_float()
     }
 
     /// Where the first element lies in the storage, in elements.
-    fn storage_offset(&self) -> usize {
-        self.tensor().storage_offset()
+    fn storage_offset(&self, py: Python<'_>) -> usize {
+        self.tensor(py).storage_offset()
     }
 
     /// The number of dimensions.
-    fn dim(&self) -> usize {
-        self.tensor().rank()
+    fn dim(&self, py: Python<'_>) -> usize {
+        self.tensor(py).rank()
     }
 
     /// The number of dimensions.
     #[getter]
-    fn ndim(&self) -> usize {
-        self.tensor().rank()
+    fn ndim(&self, py: Python<'_>) -> usize {
+        self.tensor(py).rank()
     }
 
     /// The number of elements.
-    fn numel(&self) -> usize {
-        self.tensor().numel()
+    fn numel(&self, py: Python<'_>) -> usize {
+        self.tensor(py).numel()
     }
 
     /// Bytes of one element.
-    fn element_size(&self) -> usize {
-        self.tensor().element_size()
+    fn element_size(&self, py: Python<'_>) -> usize {
+        self.tensor(py).element_size()
     }
 
     /// Bytes of one element.
     #[getter]
-    fn itemsize(&self) -> usize {
-        self.tensor().element_size()
+    fn itemsize(&self, py: Python<'_>) -> usize {
+        self.tensor(py).element_size()
     }
 
     /// Bytes of the elements.
     #[getter]
-    fn nbytes(&self) -> usize {
-        self.tensor().nbytes()
+    fn nbytes(&self, py: Python<'_>) -> usize {
+        self.tensor(py).nbytes()
     }
 
     /// The type of the elements.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDType>> {
-        dtype::object(py, self.tensor().dtype())
+        dtype::object(py, self.tensor(py).dtype())
     }
 
     /// The device that holds it.
     #[getter]
-    fn device(&self) -> PyDevice {
-        PyDevice::of(self.tensor().device())
+    fn device(&self, py: Python<'_>) -> PyDevice {
+        PyDevice::of(self.tensor(py).device())
     }
 
     /// What this is a view of.
     #[getter]
     fn _base<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTensor>>> {
-        self.viewed().map(|base| companion::wrap(py, base)).transpose()
+        self.viewed(py).map(|base| companion::wrap(py, base)).transpose()
     }
 
     /// The address of the first element; the memory stays there as long as the tensor lives.
     fn data_ptr(&self, py: Python<'_>) -> PyResult<usize> {
-        self.tensor().data_ptr().map_err(|error| to_python(py, error))
+        self.tensor(py).data_ptr().map_err(|error| to_python(py, error))
     }
 
     /// How many in-place writes its storage has seen.
     #[getter]
-    fn _version(&self) -> PyResult<u32> {
-        let tensor = self.tensor();
+    fn _version(&self, py: Python<'_>) -> PyResult<u32> {
+        let tensor = self.tensor(py);
         if tensor.is_inference() {
             return Err(PyRuntimeError::new_err("Inference tensors do not track version counter."));
         }
@@ -216,20 +246,20 @@ impl PyTensor {
 
     /// The one element as a Python number.
     fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let value = call(py, || self.tensor().to_scalar())?;
+        let value = self.run(py, |this| this.to_scalar())?;
         number(py, value)
     }
 
     /// The elements as nested lists.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let this = self.tensor();
+        let this = self.tensor(py);
         let (dtype, shape) = (this.dtype(), this.shape());
         if dtype.is_float() {
-            let values = call(py, || self.tensor().to_f64_vec())?;
+            let values = self.run(py, |this| this.to_f64_vec())?;
             return nested(py, &values, shape, &|value| number(py, Scalar::Float(value)));
         }
         // A double holds 53 bits, so whole numbers go their own way.
-        let values = call(py, || self.tensor().to(DType::I64)?.to_vec::<i64>())?;
+        let values = self.run(py, |this| this.to(DType::I64)?.to_vec::<i64>())?;
         let one = |value| match dtype {
             DType::Bool => number(py, Scalar::Bool(value != 0)),
             _ => number(py, Scalar::Int(value)),
@@ -240,6 +270,18 @@ impl PyTensor {
     /// Every dimension in reverse order.
     #[getter(T)]
     fn reversed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
+        let warned = match slf.with_tensor(Tensor::rank) {
+            2 => None,
+            0 => Some(
+                c"Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.",
+            ),
+            _ => Some(
+                c"The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated. Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
+            ),
+        };
+        if let Some(told) = warned {
+            PyErr::warn(slf.py(), &slf.py().get_type::<PyUserWarning>(), told, 1)?;
+        }
         fresh_of(slf, |this| this.reversed())
     }
 
@@ -279,45 +321,48 @@ impl PyTensor {
     }
 
     /// Whether its memory is such that GPUs read and write it by themselves.
-    fn is_pinned(&self) -> bool {
-        self.tensor().is_pinned()
+    fn is_pinned(&self, py: Python<'_>) -> bool {
+        self.tensor(py).is_pinned()
     }
 
     /// Fills with zeros.
     fn zero_<'py>(slf: Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         match overrides::ask_method(&slf, &[], "zero_")? {
             Some(answer) => Ok(answer),
-            None => crate::call::write(slf, |this| this.zero_().map(drop)).map(Bound::into_any),
+            None => {
+                let effort = slf.with_tensor(|this| Effort::of([this]));
+                write(slf, effort, |this| this.zero_().map(drop)).map(Bound::into_any)
+            }
         }
     }
 
     /// Counts this tensor's memory as a parameter.
     fn mark_parameter(slf: Bound<'_, PyTensor>) -> Bound<'_, PyTensor> {
-        slf.get().tensor().mark_parameter();
+        slf.tensor().mark_parameter();
         slf
     }
 
     /// Counts this tensor's memory as an input.
     fn mark_input(slf: Bound<'_, PyTensor>) -> Bound<'_, PyTensor> {
-        slf.get().tensor().mark_input();
+        slf.tensor().mark_input();
         slf
     }
 
     /// Counts this tensor's memory as what an optimizer keeps.
     fn mark_optimizer_state(slf: Bound<'_, PyTensor>) -> Bound<'_, PyTensor> {
-        slf.get().tensor().mark_optimizer_state();
+        slf.tensor().mark_optimizer_state();
         slf
     }
 
-    fn __len__(&self) -> PyResult<usize> {
-        match self.tensor().shape().first() {
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        match self.tensor(py).shape().first() {
             Some(size) => Ok(*size),
             None => Err(PyTypeError::new_err("a zero-dimensional tensor has no length")),
         }
     }
 
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
-        let how_many = match self.with(|tensor| tensor.numel()) {
+        let how_many = match self.with(py, |tensor| tensor.numel()) {
             0 => Some("no values"),
             1 => None,
             _ => Some("more than one value"),
@@ -326,7 +371,7 @@ impl PyTensor {
             let what = format!("Boolean value of Tensor with {how_many} is ambiguous");
             return Err(PyRuntimeError::new_err(what));
         }
-        Ok(match call(py, || self.tensor().to_scalar())? {
+        Ok(match self.run(py, |this| this.to_scalar())? {
             Scalar::Bool(value) => value,
             Scalar::Int(value) => value != 0,
             Scalar::Float(value) => value != 0.0,
@@ -334,12 +379,12 @@ impl PyTensor {
     }
 
     fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
-        Ok(call(py, || self.tensor().to_scalar())?.to_f64())
+        Ok(self.run(py, |this| this.to_scalar())?.to_f64())
     }
 
     /// As Python's own numbers: infinity and NaN raise, and a large float is a large integer.
     fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        match call(py, || self.tensor().to_scalar())? {
+        match self.run(py, |this| this.to_scalar())? {
             Scalar::Float(value) => PyFloat::new(py, value).call_method0("__int__"),
             whole => Ok(whole.to_i64().into_pyobject(py)?.into_any()),
         }
@@ -347,17 +392,17 @@ impl PyTensor {
 
     /// A whole number where Python needs one: a position, a size.
     fn __index__(&self, py: Python<'_>) -> PyResult<i64> {
-        let whole = self.with(|tensor| tensor.numel() == 1 && !tensor.dtype().is_float());
+        let whole = self.with(py, |tensor| tensor.numel() == 1 && !tensor.dtype().is_float());
         if !whole {
             return Err(PyTypeError::new_err(
                 "only a tensor of integers with one element can be an index",
             ));
         }
-        Ok(call(py, || self.tensor().to_scalar())?.to_i64())
+        Ok(self.run(py, |this| this.to_scalar())?.to_i64())
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        call(py, || Ok(self.tensor().to_string()))
+        self.run(py, |this| Ok(this.to_string()))
     }
 
     fn __hash__(slf: &Bound<'_, PyTensor>) -> usize {

@@ -25,7 +25,7 @@ def test_both_ways_in(way):
     answer = run("--version", way=way)
     assert (answer.returncode, answer.stdout, answer.stderr) == (0, f"plimsoll {pm.__version__}\n", "")
     help_page = run("--help", way=way).stdout
-    for command in ["diff", "doctor", "flame", "lint", "ops", "report", "trace", "train", "view", "watch"]:
+    for command in ["diff", "doctor", "flame", "lint", "ops", "report", "top", "trace", "train", "view", "watch"]:
         assert f"\n  {command} " in help_page
 
 

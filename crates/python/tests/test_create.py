@@ -51,3 +51,12 @@ def test_a_tensor_of_a_tensor_warns():
         warnings.simplefilter("error")
         pm.tensor([pm.tensor(1.0)])
         pm.as_tensor(source)
+
+
+def test_dlpack_takes_a_device_and_copies():
+    x = pm.ones(3)
+    assert pm.from_dlpack(x, device="cpu").data_ptr() == x.data_ptr() and pm.from_dlpack(x, copy=False).data_ptr() == x.data_ptr()
+    copied = pm.utils.dlpack.from_dlpack(x, copy=True)
+    assert copied.data_ptr() != x.data_ptr() and copied.tolist() == [1, 1, 1]
+    with pytest.raises(RuntimeError):
+        pm.from_dlpack(3)

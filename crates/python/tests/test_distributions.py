@@ -102,3 +102,142 @@ def test_wrong_parameters_and_draws_are_refused():
     with pytest.raises(NotImplementedError, match="No KL"):
         d.kl_divergence(d.Normal(T(0.0), T(1.0)), d.Bernoulli(T(0.5)))
     assert d.Normal(T([0.0]), T([-1.0]), validate_args=False).scale.item() == -1
+
+
+# What PyTorch 2.15 says of them: the support, and the constraints of the parameters.
+SAID = [
+    (lambda: d.Normal(pm.zeros(2), pm.ones(2)), "Real()", "{'loc': Real(), 'scale': GreaterThan(lower_bound=0.0)}"),
+    (lambda: d.LogNormal(0.0, 1.0), "GreaterThan(lower_bound=0.0)", "{'loc': Real(), 'scale': GreaterThan(lower_bound=0.0)}"),
+    (lambda: d.HalfNormal(1.0), "GreaterThanEq(lower_bound=0.0)", "{'scale': GreaterThan(lower_bound=0.0)}"),
+    (
+        lambda: d.Uniform(0.0, 1.0),
+        "Interval(lower_bound=0.0, upper_bound=1.0)",
+        "{'low': LessThan(upper_bound=1.0), 'high': GreaterThan(lower_bound=0.0)}",
+    ),
+    (lambda: d.Bernoulli(0.3), "Boolean()", "{'probs': Interval(lower_bound=0.0, upper_bound=1.0), 'logits': Real()}"),
+    (
+        lambda: d.Categorical(logits=pm.zeros(3)),
+        "IntegerInterval(lower_bound=0, upper_bound=2)",
+        "{'probs': Simplex(), 'logits': IndependentConstraint(Real(), 1)}",
+    ),
+    (lambda: d.OneHotCategorical(pm.ones(3)), "OneHot()", "{'probs': Simplex(), 'logits': IndependentConstraint(Real(), 1)}"),
+    (lambda: d.Multinomial(5, pm.ones(2)), "Multinomial()", "{'probs': Simplex(), 'logits': IndependentConstraint(Real(), 1)}"),
+    (
+        lambda: d.Binomial(5, T(0.3)),
+        "IntegerInterval(lower_bound=0, upper_bound=5.0)",
+        "{'total_count': IntegerGreaterThan(lower_bound=0), 'probs': Interval(lower_bound=0.0, upper_bound=1.0), 'logits': Real()}",
+    ),
+    (lambda: d.Dirichlet(pm.ones(2)), "Simplex()", "{'concentration': IndependentConstraint(GreaterThan(lower_bound=0.0), 1)}"),
+    (
+        lambda: d.MultivariateNormal(pm.zeros(2), pm.eye(2)),
+        "IndependentConstraint(Real(), 1)",
+        "{'loc': IndependentConstraint(Real(), 1), 'covariance_matrix': PositiveDefinite(), "
+        "'precision_matrix': PositiveDefinite(), 'scale_tril': LowerCholesky()}",
+    ),
+    (lambda: d.Independent(d.Normal(pm.zeros(2), 1.0), 1), "IndependentConstraint(Real(), 1)", "{}"),
+    (lambda: d.Pareto(1.0, 2.0), "GreaterThanEq(lower_bound=1.0)", "{'alpha': GreaterThan(lower_bound=0.0), 'scale': GreaterThan(lower_bound=0.0)}"),
+    (
+        lambda: d.MixtureSameFamily(d.Categorical(pm.ones(2)), d.Gamma(pm.ones(2), 1.0)),
+        "MixtureSameFamilyConstraint(GreaterThanEq(lower_bound=0.0))",
+        "{}",
+    ),
+    (
+        lambda: d.TransformedDistribution(d.Independent(d.Normal(pm.zeros(3), 1.0), 1), [d.ExpTransform()]),
+        "IndependentConstraint(GreaterThan(lower_bound=0.0), 1)",
+        "{}",
+    ),
+]
+
+
+@pytest.mark.parametrize("of, support, parameters", SAID, ids=[str(at) for at in range(len(SAID))])
+def test_what_is_said_of_draws_and_parameters(of, support, parameters):
+    assert repr(of().support) == support and repr(of().arg_constraints) == parameters
+
+
+@pytest.mark.parametrize(
+    "of, named",
+    [
+        (lambda: d.Normal(0.0, -1.0), "parameter scale"),
+        (lambda: d.Uniform(1.0, 0.0), r"parameter low .* LessThan\(upper_bound=0.0\)"),
+        (lambda: d.Categorical(T([0.0, 0.0])), r"parameter probs .* Simplex\(\)"),
+        (lambda: d.MultivariateNormal(pm.zeros(2), -pm.eye(2)), r"covariance_matrix .* PositiveDefinite\(\)"),
+        (lambda: d.MultivariateNormal(pm.zeros(2), scale_tril=pm.ones(2, 2)), r"scale_tril .* LowerCholesky\(\)"),
+        (lambda: d.Geometric(0.0), "parameter probs .* to be positive"),
+        (lambda: d.Chi2(-1.0), "parameter df"),
+        (lambda: d.OneHotCategorical(pm.ones(2)).log_prob(pm.ones(2)), r"support \(OneHot\(\)\)"),
+        (lambda: d.Multinomial(3, pm.ones(2)).log_prob(4 * pm.ones(2)), r"support \(Multinomial\(\)\)"),
+        (lambda: d.Exponential(1.0).cdf(T(-1.0)), "within the support"),
+        (lambda: d.Uniform(1.0, 2.0).cdf(T(-1.0)), "within the support"),
+        (lambda: d.LogNormal(0.0, 1.0).cdf(T(-1.0)), r"Real\(\)"),
+    ],
+)
+def test_what_is_not_allowed(of, named):
+    with pytest.raises(ValueError, match=named):
+        of()
+
+
+def test_a_class_of_ones_own_says_what_is_allowed():
+    class Doubled(d.Distribution):
+        arg_constraints = {"rate": d.constraints.positive}
+        support = d.constraints.nonnegative_integer
+
+        def __init__(self, rate, validate_args=None):
+            (self.rate,) = d.utils.broadcast_all(rate)
+            super().__init__(self.rate.shape, validate_args=validate_args)
+
+        def log_prob(self, value):
+            if self._validate_args:
+                self._validate_sample(value)
+            return -self.rate * value
+
+    assert repr(Doubled(2)) == "Doubled(rate: 2.0)" and Doubled(2.0).log_prob(T(3.0)).item() == -6.0
+    with pytest.raises(ValueError, match="Expected parameter rate"):
+        Doubled(-1.0)
+    assert Doubled(-1.0, validate_args=False).rate.item() == -1.0
+    with pytest.raises(ValueError, match="Expected value argument"):
+        Doubled(1.0).log_prob(T(0.5))
+    with pytest.raises(NotImplementedError, match="custom .expand"):
+        Doubled(1.0).expand((2,))
+
+
+def test_a_class_that_says_nothing_is_told():
+    class Silent(d.Distribution):
+        pass
+
+    with pytest.warns(UserWarning, match="does not define `arg_constraints`"):
+        of = Silent()
+    with pytest.warns(UserWarning, match="does not define `support`"):
+        of._validate_sample(T(1.0))
+    with pytest.raises(NotImplementedError):
+        of.support
+
+
+def test_constraints_of_a_class_depend():
+    support = d.Uniform.support
+    assert d.constraints.is_dependent(support) and not support.is_discrete and support.event_dim == 0
+    assert d.Normal.support is d.constraints.real
+    with pytest.raises(NotImplementedError, match="statically"):
+        d.Independent.support.is_discrete
+
+
+def test_constraints_of_matrices_and_of_parts():
+    checked = d.constraints.positive_definite.check(T([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 2.0], [2.0, 1.0]], [[1.0, 0.5], [0.0, 1.0]]]))
+    assert checked.tolist() == [True, False, False]
+    assert d.constraints.positive_semidefinite.check(pm.zeros(2, 2)).item() and not d.constraints.square.check(pm.zeros(2, 3)).item()
+    both = [d.constraints.real, d.constraints.positive]
+    assert d.constraints.cat(both, lengths=[1, 2]).check(T([1.0, -2.0, 3.0])).tolist() == [True, False, True]
+    assert d.constraints.stack(both).check(T([[1.0, -2.0], [3.0, -1.0]])).tolist() == [[True, True], [True, False]]
+
+
+def test_the_parameter_that_was_asked_for_is_shown():
+    of = d.Categorical(logits=pm.zeros(3))
+    assert repr(of) == f"Categorical(logits: {pm.Size([3])})"
+    assert of.probs is of.probs and repr(of) == f"Categorical(probs: {pm.Size([3])}, logits: {pm.Size([3])})"
+    assert repr(d.HalfNormal(1.0)) == "HalfNormal()" and repr(d.Beta(1.0, 2.0)) == "Beta()"
+
+
+def test_the_entropy_of_counts():
+    # PyTorch's: torch.distributions.Multinomial(5, torch.tensor([0.3, 0.7])).entropy()
+    assert d.Multinomial(5, T([0.3, 0.7])).entropy().item() == pytest.approx(1.4136, abs=5e-5)
+    listed = d.OneHotCategorical(pm.ones(2)).enumerate_support()
+    assert listed.tolist() == [[1.0, 0.0], [0.0, 1.0]]

@@ -211,3 +211,50 @@ def test_the_limits_of_dtypes():
 
 def test_a_dry_device_is_of_the_sort_that_it_imitates():
     assert pm.dry("cpu").type == "cpu" and pm.ones(1, device=pm.dry("cpu")).device.type == "cpu"
+
+
+def test_whether_an_element_is_there():
+    x = pm.ones(2, 2)
+    assert 1.0 in x and pm.tensor(1) in x and True in x and 2 not in x and 1j not in x
+    assert pm.tensor([0.0, 1.0]) in x
+    for stranger in ("a", None, [1]):
+        with pytest.raises(RuntimeError, match="only supports Tensor or scalar"):
+            stranger in x  # noqa: B015
+
+
+def test_the_real_part_is_an_attribute():
+    x = pm.ones(2)
+    assert x.real is x and pm.real(x) is x
+
+
+def test_sizes_are_whole_numbers():
+    assert pm.Size([1, pm.tensor(2), True]) == (1, 2, 1) and type(pm.Size([pm.tensor(2)])[0]) is int
+    assert pm.Size(size for size in (3, 4)).numel() == 12 and pm.Size() == ()
+    for sizes in ([1.5], ["a"], [None], [pm.tensor(2.0)], "ab", 3):
+        with pytest.raises(TypeError):
+            pm.Size(sizes)
+
+
+def test_gradients_to_start_from_are_tensors():
+    x = pm.ones(2, requires_grad=True)
+    with pytest.raises(TypeError, match="gradients can be either Tensors or None, but got int"):
+        pm.autograd.grad([x.sum()], [x], [1])
+
+
+def test_what_pytorch_warns_of_in_indices_and_transposes():
+    x = pm.ones(3, 4)
+    with pytest.warns(UserWarning, match="non-tuple sequence"):
+        assert x[[[0, 1], [0, 1]]].shape == (2,)
+    with pytest.warns(UserWarning, match="dimension other than 2"):
+        assert pm.ones(2, 3, 4).T.shape == (4, 3, 2)
+    with pytest.warns(UserWarning, match="0-D"):
+        assert pm.tensor(1).T.shape == ()
+    assert x.T.shape == (4, 3) and x[[0, 1]].shape == (2, 4)
+    with pytest.raises(TypeError):
+        del x[0]
+
+
+def test_handles_of_hooks_have_numbers():
+    x = pm.ones(2, requires_grad=True)
+    one, other = x.register_hook(print), x.register_hook(print)
+    assert one.id != other.id

@@ -370,3 +370,9 @@ def test_a_class_made_from_parameters_is_saved_as_a_parameter():
     assert type(loaded) is nn.Parameter and loaded.tolist() == [1.0, 1.0] and loaded.requires_grad
     with pytest.raises(pickle.PicklingError, match="UninitializedParameter"):
         back(nn.UninitializedParameter())
+
+
+def test_a_device_that_is_not_here_is_a_name():
+    # As in PyTorch: only memory needs the device, and a checkpoint's settings name the one it was trained on.
+    loaded = back({"device": plimsoll.device("cuda:7"), "host": plimsoll.device("cpu")})
+    assert str(loaded["device"]) == "cuda:7" and loaded["host"] == plimsoll.device("cpu")

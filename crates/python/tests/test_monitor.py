@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
+import signal
 import threading
 import xml.etree.ElementTree
 
@@ -47,7 +49,7 @@ def test_it_is_the_target_of_a_thread_as_in_the_documents():
     thread = threading.Thread(target=monitor.start, daemon=True)
     thread.start()
     thread.join()
-    x = plimsoll.zeros(MIB)
+    x = plimsoll.zeros(MIB, device=monitor.device)
     assert f"{monitor.stop():.2f}" == f"{monitor.peak_memory:.2f}"
     assert monitor.peak_memory >= x.nbytes / 1e9
 
@@ -62,24 +64,15 @@ def test_the_picture_is_written(tmp_path):
     assert {f"memory of {device}", "process"} <= names
 
 
-def test_many_samples_are_thinned(monkeypatch):
-    monkeypatch.setattr("plimsoll.monitor.MOST_SAMPLES", 10)
-    monitor = plimsoll.MemoryMonitor(interval=60, device="cpu")
-    monitor.start()
-    for _ in range(100):
-        monitor._sample()
-    monitor.stop()
-    assert len(monitor.samples) <= 11 and monitor._every > 60
-    seconds = [sample.seconds for sample in monitor.samples]
-    assert seconds == sorted(seconds)
-
-
 def test_wrong_use_is_told():
     with pytest.raises(ValueError, match="above 0"):
         plimsoll.MemoryMonitor(interval=0)
     monitor = plimsoll.MemoryMonitor(device="cpu")
     with pytest.raises(RuntimeError, match="not started"):
         monitor.stop()
+    with pytest.raises(RuntimeError, match="not started"):
+        monitor.to_csv()
+    assert monitor.samples == [] and monitor.peak_memory == 0.0
     with monitor, pytest.raises(RuntimeError, match="runs already"):
         monitor.start()
 
@@ -97,3 +90,15 @@ def test_the_tracker_counts_from_its_reset(capsys):
     assert capsys.readouterr().out == "Model inference - Allocated: 2.00 MiB, Peak: 3.00 MiB\n"
     del kept, before
     assert tracker.allocated_bytes == -MIB
+
+
+def test_a_forked_process_has_no_thread_to_wait_for():
+    monitor = plimsoll.MemoryMonitor(interval=60, device="cpu")
+    monitor.start()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        monitor.stop()
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    monitor.stop()

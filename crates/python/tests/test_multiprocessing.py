@@ -63,6 +63,59 @@ def test_sharing_keeps_what_a_tensor_is(dtype):
     assert plimsoll.zeros(0).share_memory_().shape == (0,)
 
 
+def test_all_views_move_to_shared_memory_together():
+    base = plimsoll.arange(12.0).view(4, 3)
+    before, turned = base[1], base.t()
+    view = base[1:3]
+    assert view.share_memory_() is view and view._version == 0
+    assert base.is_shared() and before.is_shared() and turned.is_shared() and base.untyped_storage().is_shared()
+
+    def write():
+        turned.fill_(7)
+
+    assert in_child(write) == 0
+    assert base.tolist() == [[7.0] * 3] * 4 and before.tolist() == [7.0] * 3
+    base[0] = 1
+    assert turned[:, 0].tolist() == [1.0] * 3
+
+
+def test_a_view_that_is_sent_takes_its_base_along():
+    base = plimsoll.zeros(4, 3)
+    queue = multiprocessing.get_context("fork").Queue()
+    queue.put(base[1:3].t())
+    came = queue.get(timeout=60)
+    came.fill_(1)
+    assert base.is_shared() and base.sum().item() == 6 and (came.stride(), came.storage_offset()) == ((1, 3), 3)
+
+
+def test_a_graph_goes_on_with_what_was_shared():
+    x = plimsoll.ones(3, requires_grad=True)
+    y = x * 2
+    z = y * y
+    y.share_memory_()
+    z.sum().backward()
+    assert x.grad.tolist() == [8, 8, 8] and y.is_shared() and not y.is_leaf
+
+
+def test_an_array_keeps_the_memory_it_knows():
+    numpy = pytest.importorskip("numpy")
+    x = plimsoll.arange(4.0)
+    array = x.numpy()
+    x.share_memory_()
+    x[0] = 9
+    assert array.tolist() == [0, 1, 2, 3] and x.tolist() == [9, 1, 2, 3]
+    array += 1
+    assert numpy.array_equal(array, [1, 2, 3, 4]) and x.numpy()[0] == 9
+
+
+def test_storages_share_too():
+    x = plimsoll.zeros(3)
+    storage = x.untyped_storage()
+    assert not storage.is_shared()
+    assert storage.share_memory_() is storage and storage.is_shared() and x.is_shared()
+    assert plimsoll.zeros(0).share_memory_().is_shared()
+
+
 def test_shared_bytes_are_external_and_go_with_the_tensor():
     device = plimsoll.private_cpu()
     before = plimsoll.memory_external()

@@ -84,6 +84,13 @@ def test_a_class_for_each_name():
         first.note = 3
 
 
+def test_nodes_are_numbered_in_the_order_of_creation():
+    first, second = X.exp(), X.sin()
+    assert first.grad_fn._sequence_nr() < second.grad_fn._sequence_nr() < (first * second).grad_fn._sequence_nr()
+    # Backward comes to leaves last, as in PyTorch.
+    assert first.grad_fn.next_functions[0][0]._sequence_nr() == 2**64 - 1
+
+
 def test_what_a_node_saved():
     y = X.detach().requires_grad_()
     result = y.exp()

@@ -330,7 +330,7 @@ def test_a_loop_that_waits_for_its_loader_is_told_so(workers):
     first = looped(0.02, 0.0, workers)[0]
     assert first.startswith("the loop waits for its loader for ") and "in 3 waits" in first
     # A worker's process takes a while to start.
-    assert not any("waits for its loader" in line for line in looped(0.0, 0.5 + 0.5 * workers, workers))
+    assert not any("waits for its loader" in line for line in looped(0.0, 0.5 + 1.5 * workers, workers))
 
 
 def test_waits_copies_and_late_memory_are_told_of_on_a_device():

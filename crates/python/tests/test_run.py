@@ -90,6 +90,19 @@ def test_the_traceback_is_the_programs_own(script, tmp_path):
     assert "It ended by" in done.stderr
 
 
+def test_an_interrupted_program_ends_as_under_python(script, tmp_path):
+    # Python waits for threads and calls what is to be called at the end, then ends by the signal.
+    program = script("""
+        import atexit, threading, time
+        atexit.register(lambda: print("at the end"))
+        threading.Thread(target=lambda: (time.sleep(0.2), print("thread"))).start()
+        raise KeyboardInterrupt
+    """)
+    ran = run([program], tmp_path)
+    assert (ran.returncode, ran.stdout) == (-2, "thread\nat the end\n")
+    assert ran.stderr.count("Traceback") == 1 and "It ended by KeyboardInterrupt" in ran.stderr
+
+
 def test_the_report_names_peak_holders_and_a_leak(script, tmp_path):
     done = run([script(TRAINING.replace("KEPT", "model(x.to(device))"))], tmp_path)
     assert (done.returncode, done.stdout) == (0, "done 24 cuda\n")

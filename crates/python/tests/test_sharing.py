@@ -153,9 +153,9 @@ def test_a_capsule_is_used_once():
     x = pm.ones(2)
     capsule = x.__dlpack__()
     pm.from_dlpack(capsule)
-    with pytest.raises(TypeError, match="unused capsule"):
+    with pytest.raises(RuntimeError, match="unused capsule"):
         pm.from_dlpack(capsule)
-    with pytest.raises(TypeError, match="neither an object"):
+    with pytest.raises(RuntimeError, match="neither an object"):
         pm.from_dlpack(3)
     with pytest.raises(BufferError, match="requires gradients"):
         pm.ones(2, requires_grad=True).__dlpack__()

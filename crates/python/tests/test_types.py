@@ -23,7 +23,7 @@ def mypy(tmp_path_factory):
 
     def run(*arguments):
         command = [sys.executable, "-m", "mypy", "--config-file", "pyproject.toml", "--cache-dir", cache, *arguments]
-        return subprocess.run(command, cwd=FOLDER.parent, capture_output=True, text=True, timeout=300)
+        return subprocess.run(command, cwd=FOLDER.parents[2], capture_output=True, text=True, timeout=300)
 
     return run
 

@@ -69,6 +69,7 @@ from ._functions_in_python import asarray as asarray
 from ._functions_in_python import bilinear as bilinear
 from ._functions_in_python import cosine_similarity as cosine_similarity
 from ._functions_in_python import detach as detach
+from ._functions_in_python import from_dlpack as from_dlpack  # type: ignore[assignment]
 from ._functions_in_python import frombuffer as frombuffer
 from ._functions_in_python import get_device as get_device
 from ._functions_in_python import is_complex as is_complex
@@ -106,6 +107,8 @@ from ._settings import set_flush_denormal as set_flush_denormal
 from ._settings import set_num_interop_threads as set_num_interop_threads
 from ._settings import set_printoptions as set_printoptions
 from ._settings import set_warn_always as set_warn_always
+from ._serve_live import LiveServer as LiveServer
+from ._serve_live import serve_live as serve_live
 from ._shown import memory_report as memory_report
 from ._shown import memory_summary as memory_summary
 from ._size import Size as Size
@@ -151,8 +154,8 @@ globals().update(_foreach_functions)
 newaxis = None
 #: Parts that are loaded when they are first named.
 _LAZY = (
-    "accelerator", "compiler", "cpu", "cuda", "distributed", "distributions", "func", "jit", "masked", "monitor", "multiprocessing", "nn", "onnx",
-    "ops", "optim", "overrides", "profiler", "signal", "testing", "types", "version", "watch",
+    "accelerator", "compiler", "cpu", "cuda", "distributed", "distributions", "func", "jit", "leak_watch", "masked", "monitor", "multiprocessing", "nn",
+    "onnx", "ops", "optim", "overrides", "profiler", "signal", "testing", "types", "version", "watch",
 )  # fmt: skip
 #: Single names of such parts, and where they are.
 _LAZY_NAMES = {
@@ -162,6 +165,7 @@ _LAZY_NAMES = {
     "_standard_gamma": "_random_functions",
     "_standard_gamma_grad": "_random_functions",
     "_upsample_bilinear2d_aa": "nn._interpolate",
+    "LeakWatch": "leak_watch",
     "MemoryMonitor": "monitor",
     "MemoryTracker": "monitor",
     "binomial": "_random_functions",
@@ -180,6 +184,7 @@ if _TYPE_CHECKING:
     from . import distributions as distributions
     from . import func as func
     from . import jit as jit
+    from . import leak_watch as leak_watch
     from . import masked as masked
     from . import monitor as monitor
     from . import multiprocessing as multiprocessing
@@ -194,6 +199,7 @@ if _TYPE_CHECKING:
     from . import types as types
     from . import version as version
     from . import watch as watch
+    from .leak_watch import LeakWatch as LeakWatch
     from .monitor import MemoryMonitor as MemoryMonitor
     from .monitor import MemoryTracker as MemoryTracker
     from ._cell_memory import load_ipython_extension as load_ipython_extension

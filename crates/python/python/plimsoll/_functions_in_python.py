@@ -53,6 +53,23 @@ def get_device(input: Tensor) -> int:
     return _tensor_facts.get_device(input)
 
 
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor over the memory of an object that speaks DLPack (another framework's tensor, an array), counted as external bytes.
+    Another device takes a copy, and `copy=True` makes one anyway.
+
+    >>> import plimsoll as pm
+    >>> x = pm.ones(2)
+    >>> pm.from_dlpack(x).data_ptr() == x.data_ptr(), pm.from_dlpack(x, copy=True).data_ptr() == x.data_ptr()
+    (True, False)
+    """
+    made = _plimsoll.from_dlpack(ext_tensor)
+    if device is not None and made.device != (asked := _plimsoll.empty(0, device=device).device):
+        if copy is False:
+            raise ValueError(f"from_dlpack: memory of {made.device} comes to {asked} by a copy, and copy=False was asked for")
+        return made.to(asked)
+    return made.clone() if copy else made
+
+
 def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:
     """A tensor of an object's values, over the object's own memory where that can be: a tensor, an array, or numbers.
 

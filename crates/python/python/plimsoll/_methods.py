@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Number
 from typing import Any
 
 from . import _plimsoll
@@ -96,6 +97,20 @@ def __format__(self: Tensor, format_spec: str) -> str:
     return object.__format__(self, format_spec)
 
 
+def __contains__(self: Tensor, element: Any, /) -> bool:
+    """Whether an element is there, or one of a tensor's at its place."""
+    if not isinstance(element, (Tensor, Number)):
+        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {_class(element)}.")
+    if isinstance(element, complex):
+        return element.imag == 0 and element.real in self
+    return bool(_plimsoll.eq(self, element).any().item())  # type: ignore[arg-type]
+
+
+def _real(self: Tensor) -> Tensor:
+    """The real part: there are no other numbers."""
+    return self
+
+
 def __init_subclass__(cls: Any, /, **options: Any) -> None:
     """Refuses a class whose `__torch_dispatch__` nobody would call: it would compute other things than its author means."""
     super(Tensor, cls).__init_subclass__(**options)
@@ -107,6 +122,8 @@ def __init_subclass__(cls: Any, /, **options: Any) -> None:
 
 
 Tensor.__init_subclass__ = classmethod(__init_subclass__)  # type: ignore[assignment]
+Tensor.__contains__ = __contains__  # type: ignore[method-assign]
+Tensor.real = property(_real)  # type: ignore[assignment, method-assign]
 Tensor.__format__ = __format__  # type: ignore[method-assign, assignment]
 Tensor._repr_html_ = _repr_html_  # type: ignore[method-assign]
 Tensor.nelement = nelement  # type: ignore[method-assign]

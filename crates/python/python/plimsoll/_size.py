@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, Iterable
 
 from ._plimsoll import _namespace
+
+
+def _whole(at: int, size: Any) -> int:
+    try:
+        return operator.index(size)
+    except (TypeError, RuntimeError):
+        kind = type(size).__name__
+        raise TypeError(f"{_namespace()}.Size() takes an iterable of 'int' (item {at} is '{kind}')") from None
 
 
 class Size(tuple[int, ...]):
@@ -16,6 +25,12 @@ class Size(tuple[int, ...]):
     """
 
     __slots__ = ()
+
+    def __new__(cls, sizes: Iterable[Any] = ()) -> Size:
+        """Of whole numbers, and of what stands for one."""
+        if type(sizes) is not Size:
+            sizes = [_whole(at, size) for at, size in enumerate(sizes)]
+        return tuple.__new__(cls, sizes)
 
     def numel(self) -> int:
         """How many elements a tensor of this shape has."""

@@ -1,5 +1,5 @@
 """Memory over time: `MemoryMonitor` samples a device beside a program and knows the exact peak, `MemoryTracker` tells what a
-part of a program took.
+part of a program took. Both are the runtime's own (`memory::MemoryMonitor` in Rust), table and picture too.
 
     >>> import plimsoll
     >>> monitor = plimsoll.MemoryMonitor(interval=0.01, device="cpu")
@@ -12,17 +12,10 @@ part of a program took.
 
 from __future__ import annotations
 
-import threading
-import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import _plimsoll, cuda
-from ._memory_chart import chart
-from ._shown import size
-
-#: How many samples are kept; beyond, every second one is dropped and the interval doubles.
-MOST_SAMPLES = 20_000
 
 
 class Sample(NamedTuple):
@@ -68,51 +61,46 @@ class MemoryMonitor:
     own, from `start` to `stop`.
 
     `start` returns at once; as the target of a thread it does the same work. Between samples nothing is lost of the peak, which
-    the allocator counts."""
+    the allocator counts. After 20 000 samples every second one is dropped, and the interval doubles."""
 
     def __init__(self, interval: float = 1.0, device: Any = None) -> None:
         if not interval > 0:
             raise ValueError(f"the interval must be above 0 seconds, not {interval}")
         self.interval = float(interval)
         self.device = _place(device)
-        self.samples: list[Sample] = []
-        self._stopped = threading.Event()
-        self._stopped.set()
-        self._thread: threading.Thread | None = None
+        self._running: _plimsoll._MemoryMonitor | None = None
+        self._ended: _plimsoll._MemorySeries | None = None
 
     @property
     def running(self) -> bool:
         """Whether it samples now."""
-        return not self._stopped.is_set()
+        return self._running is not None
+
+    @property
+    def samples(self) -> list[Sample]:
+        """What there was, moment by moment; empty before the first `start`."""
+        series = self._series()
+        return [Sample(*sample) for sample in series.samples] if series is not None else []
 
     @property
     def peak_memory(self) -> float:
         """The most that tensors held at once so far, in GB."""
-        return self._scope.allocated_bytes / 1e9 if hasattr(self, "_scope") else 0.0
+        series = self._series()
+        return series.peak[0] / 1e9 if series is not None else 0.0
 
     def start(self) -> None:
         """Begins anew: what an earlier run sampled is forgotten."""
         if self.running:
             raise RuntimeError("the monitor runs already; call stop first")
-        self.samples, self._began, self._every = [], time.perf_counter(), self.interval
-        self._scope = _plimsoll.peak_scope(self.device)
-        self._scope.__enter__()
-        self._stopped.clear()
-        self._sample()
-        self._thread = threading.Thread(target=self._run, name="plimsoll.MemoryMonitor", daemon=True)
-        self._thread.start()
+        self._running = _plimsoll._MemoryMonitor(self.device, self.interval)
 
     def stop(self) -> Peak:
         """Ends it; the peak, as a number of GB with figures in bytes."""
-        if self._thread is None:
+        if self._running is not None:
+            self._ended, self._running = self._running.stop(), None
+        if self._ended is None:
             raise RuntimeError("the monitor was not started")
-        if self.running:
-            self._stopped.set()
-            self._thread.join()
-            self._sample()
-            self._scope.__exit__(None, None, None)
-        most = [max(column) for column in zip(*self.samples)]
-        return Peak(self._scope.allocated_bytes, self._scope.reserved_bytes, int(most[3]), int(most[4]))
+        return Peak(*self._ended.peak)
 
     def __enter__(self) -> MemoryMonitor:
         self.start()
@@ -123,36 +111,20 @@ class MemoryMonitor:
 
     def to_csv(self, path: Any = None) -> str:
         """The samples as a table with a head; written to `path` if one is given."""
-        rows = [",".join(Sample._fields)]
-        rows += [f"{sample.seconds:.6f},{','.join(map(str, sample[1:]))}" for sample in self.samples]
-        return _written("\n".join(rows) + "\n", path)
+        return _written(self._begun().to_csv(), path)
 
     def to_svg(self, path: Any = None) -> str:
         """The samples as a picture; written to `path` if one is given."""
-        lines = {
-            "allocated": [sample.allocated_bytes for sample in self.samples],
-            "reserved": [sample.reserved_bytes for sample in self.samples],
-            "process": [sample.resident_bytes for sample in self.samples],
-        }
-        if self.device.type != "cpu":
-            # On the host they would be the whole rest of the machine.
-            lines["others"] = [sample.other_bytes for sample in self.samples]
-        return _written(chart(f"memory of {self.device}", [sample.seconds for sample in self.samples], lines), path)
+        return _written(self._begun().to_svg(), path)
 
-    def _run(self) -> None:
-        while not self._stopped.wait(self._every):
-            self._sample()
+    def _series(self) -> _plimsoll._MemorySeries | None:
+        return self._running.so_far() if self._running is not None else self._ended
 
-    def _sample(self) -> None:
-        allocated, reserved = _plimsoll.memory_allocated(self.device), _plimsoll.memory_reserved(self.device)
-        free, total = _plimsoll._memory_info(self.device)
-        resident = _resident_bytes()
-        own = resident if self.device.type == "cpu" else reserved
-        seconds = time.perf_counter() - self._began
-        self.samples.append(Sample(seconds, allocated, reserved, resident, max(0, total - free - own)))
-        if len(self.samples) > MOST_SAMPLES:
-            del self.samples[1::2]
-            self._every *= 2
+    def _begun(self) -> _plimsoll._MemorySeries:
+        series = self._series()
+        if series is None:
+            raise RuntimeError("the monitor was not started")
+        return series
 
 
 class MemoryTracker:
@@ -160,23 +132,26 @@ class MemoryTracker:
 
     def __init__(self, device: Any = None) -> None:
         self.device = _place(device)
-        self.reset()
+        self._tracker = _plimsoll._MemoryTracker(self.device)
 
     def reset(self) -> None:
         """Counts from here: what is cached is given back, and the device's peak starts at what there is."""
-        _plimsoll.empty_cache(self.device)
-        _plimsoll.reset_peak_memory_stats(self.device)
-        self.start_bytes = _plimsoll.memory_allocated(self.device)
+        self._tracker.reset()
+
+    @property
+    def start_bytes(self) -> int:
+        """What there was at `reset`."""
+        return self._tracker.start_bytes
 
     @property
     def allocated_bytes(self) -> int:
         """What there is more than at `reset`; below 0 where there is less."""
-        return _plimsoll.memory_allocated(self.device) - self.start_bytes
+        return self._tracker.allocated_bytes
 
     @property
     def peak_bytes(self) -> int:
         """The most that there was more than at `reset`."""
-        return _plimsoll.max_memory_allocated(self.device) - self.start_bytes
+        return self._tracker.peak_bytes
 
     def get_allocated(self) -> float:
         """What there is more than at `reset`, in GB."""
@@ -188,9 +163,7 @@ class MemoryTracker:
 
     def print_stats(self, label: str = "") -> None:
         """Prints both."""
-        less = "-" if self.allocated_bytes < 0 else ""
-        told = f"Allocated: {less}{size(abs(self.allocated_bytes))}, Peak: {size(self.peak_bytes)}"
-        print(f"{label} - {told}" if label else told)
+        print(self._tracker.stats(label))
 
 
 def _place(device: Any) -> _plimsoll.device:
@@ -198,14 +171,6 @@ def _place(device: Any) -> _plimsoll.device:
         device = "cuda" if cuda.is_available() else "cpu"
     # Opened now, so that the thread meets no error.
     return _plimsoll.empty(0, device=device).device
-
-
-def _resident_bytes() -> int:
-    try:
-        status = Path("/proc/self/status").read_text()
-    except OSError:
-        return 0
-    return next((1024 * int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:")), 0)
 
 
 def _written(text: str, path: Any) -> str:

@@ -53,6 +53,8 @@ def _asked_for(function: str, inputs: Any) -> list[Any]:
 
 def _check_shapes(outputs: list[Any], grads: list[Any]) -> None:
     for index, (output, grad) in enumerate(zip(outputs, grads)):
+        if grad is not None and not isinstance(grad, Tensor):
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
         if grad is not None and isinstance(output, Tensor) and grad.shape != output.shape:
             raise RuntimeError(
                 f"Mismatch in shape: grad_output[{index}] has a shape of {grad.shape} and output[{index}] has a shape of {output.shape}."

@@ -11,10 +11,12 @@ from .._plimsoll import OutOfMemoryError as OutOfMemoryError
 from .._plimsoll import Event as Event
 from .._plimsoll import Stream as Stream
 from . import amp as amp
+from . import graphs as graphs
 from . import memory as memory
 from . import nvtx as nvtx
 from . import random as random
 from . import streams as streams
+from ._graphed import make_graphed_callables as make_graphed_callables
 from ._place import device_index as _device_index
 from ._place import place as _place
 from ._typed_classes import BFloat16Tensor as BFloat16Tensor
@@ -27,6 +29,10 @@ from ._typed_classes import HalfTensor as HalfTensor
 from ._typed_classes import IntTensor as IntTensor
 from ._typed_classes import LongTensor as LongTensor
 from ._typed_classes import ShortTensor as ShortTensor
+from .graphs import CUDAGraph as CUDAGraph
+from .graphs import graph as graph
+from .graphs import graph_pool_handle as graph_pool_handle
+from .graphs import is_current_stream_capturing as is_current_stream_capturing
 from .memory import *  # noqa: F403
 from .memory import __all__ as _memory_names
 from .random import *  # noqa: F403
@@ -40,6 +46,7 @@ from .streams import stream as stream
 __all__ = [
     *_memory_names,
     *_random_names,
+    "CUDAGraph",
     "Event",
     "OutOfMemoryError",
     "Stream",
@@ -56,11 +63,16 @@ __all__ = [
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
+    "graph",
+    "graph_pool_handle",
+    "graphs",
     "init",
     "ipc_collect",
     "is_available",
     "is_bf16_supported",
+    "is_current_stream_capturing",
     "is_initialized",
+    "make_graphed_callables",
     "memory",
     "nvtx",
     "random",
@@ -94,7 +106,7 @@ def is_initialized() -> bool:
 
 def init() -> None:
     """Opens the current GPU; the first tensor there would do so too."""
-    _plimsoll.synchronize("cuda")
+    _plimsoll._current_stream("cuda")
 
 
 def current_device() -> int:
@@ -107,7 +119,7 @@ def set_device(device: Any) -> None:
     """Makes `cuda` mean that GPU, in this thread."""
     index = _device_index(device)
     if index >= 0:
-        _plimsoll.synchronize(_plimsoll.device("cuda", index))
+        _plimsoll._current_stream(_plimsoll.device("cuda", index))
         _plimsoll._set_cuda_device(index)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from . import constraints as constraints
 from . import transforms as transforms
+from . import utils as utils
 from .bernoulli import Bernoulli as Bernoulli
 from .bernoulli import Geometric as Geometric
 from .categorical import Categorical as Categorical

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from .. import _plimsoll
 from .._plimsoll import Tensor
 from ..nn import functional
-from .distribution import Distribution, all_tensors
+from . import constraints
+from .distribution import Distribution, all_hold, all_tensors
 
 
 def probabilities(values: Tensor) -> Tensor:
@@ -19,9 +21,9 @@ def probabilities(values: Tensor) -> Tensor:
 
 
 class OfChance(Distribution):
-    """What goes by a probability, given as such or as the logarithm of its odds."""
+    """What goes by a probability, given as such or as the logarithm of its odds. The other is computed when it is asked for."""
 
-    _given: Tensor
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     _is_probs: bool
 
     def _take(self, probs: Any, logits: Any) -> None:
@@ -32,16 +34,22 @@ class OfChance(Distribution):
         (self._given,) = all_tensors(probs if probs is not None else logits)
 
     @property
+    def _given(self) -> Tensor:
+        return self.probs if self._is_probs else self.logits
+
+    @_given.setter
+    def _given(self, value: Tensor) -> None:
+        vars(self)["probs" if self._is_probs else "logits"] = value
+
+    @cached_property
     def probs(self) -> Tensor:
         """The probability."""
-        return self._given if self._is_probs else self._given.sigmoid()
+        return self.logits.sigmoid()
 
-    @property
+    @cached_property
     def logits(self) -> Tensor:
         """The logarithm of its odds."""
-        if not self._is_probs:
-            return self._given
-        kept = probabilities(self._given)
+        kept = probabilities(self.probs)
         return kept.log() - (-kept).log1p()
 
 
@@ -51,13 +59,6 @@ class _OfOneChance(OfChance):
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         self._take(probs, logits)
         super().__init__(self._given.shape, (), validate_args)
-        if self._is_probs:
-            self._check("probs", self._given, (self._given >= 0) & (self._given <= 1), "Interval(lower_bound=0.0, upper_bound=1.0)")
-        else:
-            self._check("logits", self._given, self._given == self._given, "Real()")
-
-    def _parameters(self) -> tuple[str, ...]:
-        return ("probs",) if self._is_probs else ("logits",)
 
 
 class Bernoulli(_OfOneChance):
@@ -69,6 +70,7 @@ class Bernoulli(_OfOneChance):
     tensor([0., 1.])
     """
 
+    support = constraints.boolean
     has_enumerate_support = True
 
     @property
@@ -88,7 +90,7 @@ class Bernoulli(_OfOneChance):
         return _plimsoll.bernoulli(self.probs.detach().expand(tuple(self._extended_shape(sample_shape))))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: (drawn == 0) | (drawn == 1), "Boolean()")
+        self._check_draw(value)
         logits, value = _plimsoll.broadcast_tensors(self.logits, value)
         return -functional.binary_cross_entropy_with_logits(logits, value, reduction="none")
 
@@ -103,6 +105,16 @@ class Bernoulli(_OfOneChance):
 
 class Geometric(_OfOneChance):
     """How often no comes before the first yes."""
+
+    support = constraints.nonnegative_integer
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        super().__init__(probs, logits, validate_args)
+        if self._validate_args and self._is_probs and not all_hold(self.probs > 0):
+            raise ValueError(
+                f"Expected parameter probs ({type(self.probs).__name__} of shape {tuple(self.probs.shape)}) of distribution "
+                f"{self!r} to be positive but found invalid values:\n{self.probs}"
+            )
 
     @property
     def mean(self) -> Tensor:
@@ -125,7 +137,7 @@ class Geometric(_OfOneChance):
         return (drawn.log() / (-probs).log1p()).floor()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: (drawn >= 0) & (drawn == drawn.floor()), "IntegerGreaterThan(lower_bound=0)")
+        self._check_draw(value)
         value, probs = _plimsoll.broadcast_tensors(value, self.probs)
         probs = _plimsoll.where((probs == 1) & (value == 0), _plimsoll.zeros_like(probs), probs)
         return value * (-probs).log1p() + self.probs.log()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from .. import _plimsoll
 from .._plimsoll import Tensor
 from .._size import Size
 from ..nn import functional
+from . import constraints
 from .bernoulli import probabilities
 from .distribution import Distribution
 
@@ -21,6 +23,7 @@ class Categorical(Distribution):
     tensor(2)
     """
 
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
 
     def __init__(self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None) -> None:
@@ -32,27 +35,30 @@ class Categorical(Distribution):
             raise ValueError(f"`{'probs' if probs is not None else 'logits'}` parameter must be at least one-dimensional.")
         self._is_probs = probs is not None
         self._num_events = given.shape[-1]
-        super().__init__(given.shape[:-1], (), validate_args)
         if self._is_probs:
             # Of each event's own sum, as they may be weights.
-            self._check("probs", given, (given >= 0).all(-1) & (given.sum(-1) > 0), "Simplex()")
-            self._given = given / given.sum(-1, keepdim=True)
+            vars(self)["probs"] = given / given.sum(-1, keepdim=True)
         else:
-            self._check("logits", given, given == given, "IndependentConstraint(Real(), 1)")
-            self._given = given - given.logsumexp(-1, keepdim=True)
-
-    def _parameters(self) -> tuple[str, ...]:
-        return ("probs",) if self._is_probs else ("logits",)
+            vars(self)["logits"] = given - given.logsumexp(-1, keepdim=True)
+        super().__init__(given.shape[:-1], (), validate_args)
 
     @property
+    def _given(self) -> Tensor:
+        return self.probs if self._is_probs else self.logits
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> Any:
+        return constraints.integer_interval(0, self._num_events - 1)
+
+    @cached_property
     def probs(self) -> Tensor:
         """The probabilities."""
-        return self._given if self._is_probs else functional.softmax(self._given, dim=-1)
+        return functional.softmax(self.logits, dim=-1)
 
-    @property
+    @cached_property
     def logits(self) -> Tensor:
         """Their logarithms."""
-        return probabilities(self._given).log() if self._is_probs else self._given
+        return probabilities(self.probs).log()
 
     @property
     def param_shape(self) -> Size:
@@ -78,11 +84,7 @@ class Categorical(Distribution):
         return drawn.reshape(tuple(self._extended_shape(shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._check_draw(
-            value,
-            lambda drawn: (drawn >= 0) & (drawn < self._num_events),
-            f"IntegerInterval(lower_bound=0, upper_bound={self._num_events - 1})",
-        )
+        self._check_draw(value)
         value = value.long().unsqueeze(-1)
         shape = _plimsoll.broadcast_shapes(tuple(value.shape[:-1]), tuple(self.batch_shape))
         logits = self.logits.expand(*shape, self._num_events)
@@ -103,6 +105,8 @@ class Categorical(Distribution):
 class _Counts(Distribution):
     """Vectors that say how often each of a `Categorical`'s numbers came."""
 
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+
     def __init__(self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None) -> None:
         self._categorical = Categorical(probs, logits, validate_args)
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args)
@@ -121,8 +125,8 @@ class _Counts(Distribution):
 class OneHotCategorical(_Counts):
     """As `Categorical`, the draw being a vector with a 1 at its place."""
 
-    def _parameters(self) -> tuple[str, ...]:
-        return self._categorical._parameters()
+    support = constraints.one_hot
+    has_enumerate_support = True
 
     @property
     def mean(self) -> Tensor:
@@ -146,6 +150,12 @@ class OneHotCategorical(_Counts):
 
     def entropy(self) -> Tensor:
         return self._categorical.entropy()
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        count = self.event_shape[0]
+        values = _plimsoll.eye(count, dtype=self.probs.dtype, device=self.probs.device)
+        values = values.view((count,) + (1,) * len(self.batch_shape) + (count,))
+        return values.expand((count,) + tuple(self.batch_shape) + (count,)) if expand else values
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
@@ -171,6 +181,12 @@ class Multinomial(_Counts):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
         super().__init__(probs, logits, validate_args)
+        if self._validate_args and total_count < 0:
+            raise ValueError(f"Expected parameter total_count of distribution Multinomial to be 0 or more, but found {total_count}")
+
+    @constraints.dependent_property(is_discrete=True, event_dim=1)
+    def support(self) -> Any:
+        return constraints.multinomial(self.total_count)
 
     @property
     def mean(self) -> Tensor:
@@ -184,6 +200,16 @@ class Multinomial(_Counts):
         shape = (sample_shape,) if isinstance(sample_shape, int) else tuple(sample_shape)
         drawn = self._categorical.sample((self.total_count, *shape))
         return functional.one_hot(drawn, self.event_shape[0]).sum(0).to(self.probs.dtype)
+
+    def entropy(self) -> Tensor:
+        from .counts import Binomial
+
+        # Of the draws one by one, less what is lost with their order.
+        count = _plimsoll.tensor(float(self.total_count), dtype=self.probs.dtype, device=self.probs.device)
+        each = Binomial(self.total_count, self.probs, validate_args=False)
+        times = each.enumerate_support(expand=False)
+        lost = (each.log_prob(times).exp() * (times + 1).lgamma()).sum((0, -1))
+        return count * self._categorical.entropy() - (count + 1).lgamma() + lost
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_draw(value)

@@ -1,31 +1,59 @@
-"""Which values are allowed: for a parameter, for a draw, and on both sides of a transform."""
+"""Which values are allowed: for a parameter, for a draw, and on both sides of a transform. Those of whole matrices are in
+`_matrix_constraints.py`."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable, Iterable
 
+from .. import _plimsoll
 from .._plimsoll import Tensor
+from ._matrix_constraints import _CorrCholesky, _LowerCholesky, _LowerTriangular, _PositiveDefinite
+from ._matrix_constraints import _PositiveSemidefinite, _Square, _Symmetric
+from ._constraint import Constraint as Constraint
 
 
-class Constraint:
-    """Says of values whether they are allowed; one of vectors or matrices looks at whole ones.
+class _Dependent(Constraint):
+    """What goes by other parameters: which values are allowed is known of a distribution only, and not of its class."""
 
-    >>> import plimsoll as pm
-    >>> from plimsoll.distributions import constraints
-    >>> constraints.positive.check(pm.tensor([-1.0, 2.0]))
-    tensor([False,  True])
-    """
+    def __init__(self, *, is_discrete: bool | None = None, event_dim: int | None = None) -> None:
+        self._is_discrete, self._event_dim = is_discrete, event_dim
 
-    is_discrete = False
-    event_dim = 0
+    @property
+    def is_discrete(self) -> bool:  # type: ignore[override]
+        if self._is_discrete is None:
+            raise NotImplementedError(".is_discrete cannot be determined statically")
+        return self._is_discrete
+
+    @property
+    def event_dim(self) -> int:  # type: ignore[override]
+        if self._event_dim is None:
+            raise NotImplementedError(".event_dim cannot be determined statically")
+        return self._event_dim
 
     def check(self, value: Tensor) -> Tensor:
-        """Whether each value is allowed."""
-        raise NotImplementedError
+        raise ValueError("Cannot determine validity of dependent constraint")
 
     def __repr__(self) -> str:
-        bounds = ", ".join(f"{name}={value}" for name, value in vars(self).items())
-        return f"{type(self).__name__.removeprefix('_')}({bounds})"
+        return "Dependent()"
+
+
+class _DependentProperty(property, _Dependent):
+    """A property of distributions that is a constraint; of their class it is one that depends."""
+
+    def __init__(
+        self, fn: Callable[[Any], Any] | None = None, *, is_discrete: bool | None = None, event_dim: int | None = None
+    ) -> None:
+        property.__init__(self, fn)
+        _Dependent.__init__(self, is_discrete=is_discrete, event_dim=event_dim)
+
+    def __call__(self, fn: Callable[[Any], Any]) -> Any:
+        """As a decorator that was given what is known of every distribution of the class."""
+        return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
+
+
+def is_dependent(constraint: Any) -> bool:
+    """Whether it is known of single distributions only."""
+    return isinstance(constraint, _Dependent)
 
 
 class _Real(Constraint):
@@ -125,23 +153,23 @@ class _Simplex(Constraint):
         return (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < 1e-6)
 
 
-class _LowerTriangular(Constraint):
-    """A matrix with nothing above its diagonal."""
+class _Multinomial(Constraint):
+    """A vector of counts that sum to a number."""
 
-    event_dim = 2
+    is_discrete = True
+    event_dim = 1
 
-    def check(self, value: Tensor) -> Tensor:
-        return (value.tril() == value).flatten(-2).all(-1)
-
-
-class _LowerCholesky(_LowerTriangular):
-    """The same, with a positive diagonal."""
+    def __init__(self, upper_bound: Any) -> None:
+        self.upper_bound = upper_bound
 
     def check(self, value: Tensor) -> Tensor:
-        return super().check(value) & (value.diagonal(dim1=-2, dim2=-1) > 0).all(-1)
+        return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        return "Multinomial()"
 
 
-class _Independent(Constraint):
+class _IndependentConstraint(Constraint):
     """Values of which the last dimensions count as one."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
@@ -164,10 +192,92 @@ class _Independent(Constraint):
         return found.reshape(tuple(found.shape[: found.dim() - self.reinterpreted_batch_ndims]) + (-1,)).all(-1)
 
     def __repr__(self) -> str:
-        return f"Independent({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
+        return f"IndependentConstraint({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
 
 
-independent = _Independent
+class _AlongADimension(Constraint):
+    """One constraint after the other along a dimension."""
+
+    def __init__(self, parts: Iterable[Constraint], dim: int) -> None:
+        self.cseq: list[Constraint] = list(parts)
+        self.dim = dim
+        if not all(isinstance(part, Constraint) for part in self.cseq):
+            raise TypeError(f"{type(self).__name__.removeprefix('_').lower()}: these are constraints, not {self.cseq!r}")
+
+    @property
+    def is_discrete(self) -> bool:  # type: ignore[override]
+        return any(part.is_discrete for part in self.cseq)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__.removeprefix('_')}()"
+
+
+class _Cat(_AlongADimension):
+    """Parts of a dimension, each of a length, with a constraint for each."""
+
+    def __init__(self, cseq: Any, dim: int = 0, lengths: Any = None) -> None:
+        super().__init__(cseq, dim)
+        self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
+        if len(self.lengths) != len(self.cseq):
+            raise ValueError(f"cat: {len(self.cseq)} constraints have {len(self.lengths)} lengths")
+
+    @property
+    def event_dim(self) -> int:  # type: ignore[override]
+        return max(part.event_dim for part in self.cseq)
+
+    def check(self, value: Tensor) -> Tensor:
+        found, start = [], 0
+        for part, length in zip(self.cseq, self.lengths):
+            found.append(part.check(value.narrow(self.dim, start, length)))
+            start += length
+        return _plimsoll.cat(found, self.dim)
+
+
+class _Stack(_AlongADimension):
+    """A constraint for each place of a dimension."""
+
+    def __init__(self, cseq: Any, dim: int = 0) -> None:
+        super().__init__(cseq, dim)
+
+    @property
+    def event_dim(self) -> int:  # type: ignore[override]
+        most = max(part.event_dim for part in self.cseq)
+        return most + 1 if self.dim + most < 0 else most
+
+    def check(self, value: Tensor) -> Tensor:
+        places = (value.select(self.dim, at) for at in range(len(self.cseq)))
+        return _plimsoll.stack([part.check(place) for part, place in zip(self.cseq, places)], self.dim)
+
+
+class MixtureSameFamilyConstraint(Constraint):
+    """A draw that any distribution of a mixture could have made."""
+
+    def __init__(self, base_constraint: Constraint) -> None:
+        self.base_constraint = base_constraint
+
+    @property
+    def is_discrete(self) -> bool:  # type: ignore[override]
+        return self.base_constraint.is_discrete
+
+    @property
+    def event_dim(self) -> int:  # type: ignore[override]
+        return self.base_constraint.event_dim
+
+    def check(self, value: Tensor) -> Tensor:
+        found = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
+        apart = value.dim() - self.event_dim
+        return found.reshape(tuple(found.shape[:apart]) + (-1,)).all(-1)
+
+    def __repr__(self) -> str:
+        return f"MixtureSameFamilyConstraint({self.base_constraint!r})"
+
+
+dependent = _Dependent()
+dependent_property = _DependentProperty
+independent = _IndependentConstraint
+cat = _Cat
+stack = _Stack
+multinomial = _Multinomial
 boolean = _Boolean()
 one_hot = _OneHot()
 nonnegative_integer = _IntegerGreaterThan(0)
@@ -186,3 +296,8 @@ half_open_interval = _HalfOpenInterval
 simplex = _Simplex()
 lower_triangular = _LowerTriangular()
 lower_cholesky = _LowerCholesky()
+corr_cholesky = _CorrCholesky()
+square = _Square()
+symmetric = _Symmetric()
+positive_semidefinite = _PositiveSemidefinite()
+positive_definite = _PositiveDefinite()

@@ -8,7 +8,8 @@ from typing import Any
 from .. import _plimsoll
 from .._facts import finfo
 from .._plimsoll import Tensor
-from .distribution import Distribution, LocationScale, all_hold, all_tensors
+from . import constraints
+from .distribution import Distribution, LocationScale, all_tensors
 
 _EULER = 0.57721566490153286060
 
@@ -24,14 +25,17 @@ class Uniform(Distribution):
 
     has_rsample = True
 
+    @property
+    def arg_constraints(self) -> dict[str, constraints.Constraint]:
+        return {"low": constraints.less_than(self.high), "high": constraints.greater_than(self.low)}
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> Any:
+        return constraints.interval(self.low, self.high)
+
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
         self.low, self.high = all_tensors(low, high)
         super().__init__(self.low.shape, (), validate_args)
-        if self._validate_args and not all_hold(self.low < self.high):
-            raise ValueError("Uniform is not defined when low>= high")
-
-    def _parameters(self) -> tuple[str, ...]:
-        return "low", "high"
 
     @property
     def mean(self) -> Tensor:
@@ -55,11 +59,12 @@ class Uniform(Distribution):
         return self.low + drawn * (self.high - self.low)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: (drawn >= self.low) & (drawn <= self.high), "Interval(low, high)")
+        self._check_draw(value)
         within = (self.low <= value) & (self.high > value)
         return within.to(self.low.dtype).log() - (self.high - self.low).log()
 
     def cdf(self, value: Tensor) -> Tensor:
+        self._check_draw(value)
         return ((value - self.low) / (self.high - self.low)).clamp(0, 1)
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -72,15 +77,13 @@ class Uniform(Distribution):
 class Exponential(Distribution):
     """The time until something happens that happens at a rate."""
 
+    arg_constraints = {"rate": constraints.positive}
+    support = constraints.nonnegative
     has_rsample = True
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
         (self.rate,) = all_tensors(rate)
         super().__init__(self.rate.shape, (), validate_args)
-        self._check("rate", self.rate, self.rate > 0, "GreaterThan(lower_bound=0.0)")
-
-    def _parameters(self) -> tuple[str, ...]:
-        return ("rate",)
 
     @property
     def mean(self) -> Tensor:
@@ -103,10 +106,11 @@ class Exponential(Distribution):
         return _plimsoll.empty(shape, dtype=self.rate.dtype, device=self.rate.device).exponential_() / self.rate
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: drawn >= 0, "GreaterThanEq(lower_bound=0.0)")
+        self._check_draw(value)
         return self.rate.log() - self.rate * value
 
     def cdf(self, value: Tensor) -> Tensor:
+        self._check_draw(value)
         return 1 - (-self.rate * value).exp()
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -136,10 +140,11 @@ class Laplace(LocationScale):
         return self.loc - self.scale * drawn.sign() * (-drawn.abs()).log1p()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: drawn == drawn)
+        self._check_draw(value)
         return -(2 * self.scale).log() - (value - self.loc).abs() / self.scale
 
     def cdf(self, value: Tensor) -> Tensor:
+        self._check_draw(value)
         apart = value - self.loc
         return 0.5 - 0.5 * apart.sign() * (-apart.abs() / self.scale).expm1()
 
@@ -166,10 +171,11 @@ class Cauchy(LocationScale):
         return self.loc + self._empty(sample_shape).cauchy_() * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: drawn == drawn)
+        self._check_draw(value)
         return -math.log(math.pi) - self.scale.log() - (((value - self.loc) / self.scale) ** 2).log1p()
 
     def cdf(self, value: Tensor) -> Tensor:
+        self._check_draw(value)
         return ((value - self.loc) / self.scale).atan() / math.pi + 0.5
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -200,7 +206,7 @@ class Gumbel(LocationScale):
         return self.loc - self.scale * (-drawn.log()).log()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: drawn == drawn)
+        self._check_draw(value)
         part = (self.loc - value) / self.scale
         return (part - part.exp()) - self.scale.log()
 

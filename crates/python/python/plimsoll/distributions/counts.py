@@ -8,10 +8,9 @@ from .. import _plimsoll
 from .._plimsoll import Tensor
 from .._random_functions import _standard_gamma, binomial, poisson
 from ..nn.functional import logsigmoid
+from . import constraints
 from .bernoulli import OfChance
 from .distribution import Distribution, all_tensors
-
-_COUNT = "IntegerGreaterThan(lower_bound=0)"
 
 
 class Poisson(Distribution):
@@ -23,13 +22,12 @@ class Poisson(Distribution):
     tensor(2.)
     """
 
+    arg_constraints = {"rate": constraints.nonnegative}
+    support = constraints.nonnegative_integer
+
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
         (self.rate,) = all_tensors(rate)
         super().__init__(self.rate.shape, (), validate_args)
-        self._check("rate", self.rate, self.rate >= 0, "GreaterThanEq(lower_bound=0.0)")
-
-    def _parameters(self) -> tuple[str, ...]:
-        return ("rate",)
 
     @property
     def mean(self) -> Tensor:
@@ -47,7 +45,7 @@ class Poisson(Distribution):
         return poisson(self.rate.detach().expand(tuple(self._extended_shape(sample_shape))))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: (drawn >= 0) & (drawn % 1 == 0), _COUNT)
+        self._check_draw(value)
         rate, value = _plimsoll.broadcast_tensors(self.rate, value)
         return value.xlogy(rate) - rate - (value + 1).lgamma()
 
@@ -61,9 +59,6 @@ class _Trials(OfChance):
         self._given, self.total_count = all_tensors(given, count)
         self.total_count = self.total_count.to(given.dtype)
         super().__init__(self._given.shape, (), validate_args)
-
-    def _parameters(self) -> tuple[str, ...]:
-        return "total_count", "probs" if self._is_probs else "logits"
 
     @property
     def param_shape(self) -> Any:
@@ -80,14 +75,19 @@ class Binomial(_Trials):
     tensor(5.)
     """
 
+    arg_constraints = {
+        "total_count": constraints.nonnegative_integer,
+        "probs": constraints.unit_interval,
+        "logits": constraints.real,
+    }
     has_enumerate_support = True
 
     def __init__(self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         super().__init__(total_count, probs, logits, validate_args)
-        self._check("total_count", self.total_count, (self.total_count >= 0) & (self.total_count % 1 == 0), _COUNT)
-        if self._is_probs:
-            within = (self._given >= 0) & (self._given <= 1)
-            self._check("probs", self._given, within, "Interval(lower_bound=0.0, upper_bound=1.0)")
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> Any:
+        return constraints.integer_interval(0, self.total_count)
 
     @property
     def mean(self) -> Tensor:
@@ -106,11 +106,7 @@ class Binomial(_Trials):
         return binomial(self.total_count.detach().expand(shape), self.probs.detach().expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._check_draw(
-            value,
-            lambda drawn: (drawn >= 0) & (drawn % 1 == 0) & (drawn <= self.total_count),
-            "IntegerInterval(lower_bound=0, upper_bound=total_count)",
-        )
+        self._check_draw(value)
         count, logits = self.total_count, self.logits
         ways = (count + 1).lgamma() - (value + 1).lgamma() - (count - value + 1).lgamma()
         # The logarithm of 1 + exp(logits), which does not overflow.
@@ -135,12 +131,15 @@ class Binomial(_Trials):
 class NegativeBinomial(_Trials):
     """How many trials succeed before `total_count` have failed."""
 
+    arg_constraints = {
+        "total_count": constraints.greater_than_eq(0),
+        "probs": constraints.half_open_interval(0.0, 1.0),
+        "logits": constraints.real,
+    }
+    support = constraints.nonnegative_integer
+
     def __init__(self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         super().__init__(total_count, probs, logits, validate_args)
-        self._check("total_count", self.total_count, self.total_count >= 0, "GreaterThanEq(lower_bound=0)")
-        if self._is_probs:
-            within = (self._given >= 0) & (self._given < 1)
-            self._check("probs", self._given, within, "HalfOpenInterval(lower_bound=0.0, upper_bound=1.0)")
 
     @property
     def mean(self) -> Tensor:
@@ -160,7 +159,7 @@ class NegativeBinomial(_Trials):
         return poisson(rate)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: (drawn >= 0) & (drawn % 1 == 0), _COUNT)
+        self._check_draw(value)
         count = self.total_count
         chance = count * logsigmoid(-self.logits) + value * logsigmoid(self.logits)
         ways = (count + value).lgamma() - (1.0 + value).lgamma() - count.lgamma()

@@ -4,11 +4,14 @@ draw of one of them."""
 from __future__ import annotations
 
 import copy
-from typing import Any, Iterable
+import functools
+import warnings
+from typing import Any
 
 from .. import _plimsoll
 from .._plimsoll import Tensor
 from .._size import Size
+from . import constraints
 
 
 def all_tensors(*values: Any) -> tuple[Tensor, ...]:
@@ -25,19 +28,72 @@ def all_hold(holds: Tensor) -> bool:
     return holds.device._is_dry or bool(holds.all())
 
 
+def is_computed(of: object, name: str) -> bool:
+    """Whether a parameter follows from another, and was not asked for yet."""
+    return name not in vars(of) and isinstance(getattr(type(of), name, None), functools.cached_property)
+
+
 class Distribution:
-    """A batch of distributions."""
+    """A batch of distributions. A class of one's own says with `arg_constraints` what its parameters must be, and with `support` what
+    a draw can be.
+
+    >>> import plimsoll as pm
+    >>> from plimsoll.distributions import Distribution, constraints
+    >>> class Certain(Distribution):
+    ...     arg_constraints = {"value": constraints.positive}
+    ...     support = constraints.positive
+    ...     def __init__(self, value):
+    ...         self.value = value
+    ...         super().__init__(value.shape)
+    >>> Certain(pm.ones(2))
+    Certain(value: plimsoll.Size([2]))
+    """
 
     has_rsample = False
     has_enumerate_support = False
     _validate_args = True
     #: Parameters that are the same for the whole batch.
     _shared: tuple[str, ...] = ()
+    #: PyTorch's are made of another distribution, and show none of its parameters.
+    _is_made_of_another = False
 
     def __init__(self, batch_shape: Any = (), event_shape: Any = (), validate_args: bool | None = None) -> None:
         self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
         if validate_args is not None:
             self._validate_args = validate_args
+        if self._validate_args:
+            self._check_parameters()
+
+    @property
+    def arg_constraints(self) -> dict[str, constraints.Constraint]:
+        """What each parameter must be, by its name."""
+        raise NotImplementedError
+
+    @property
+    def support(self) -> Any:
+        """What a draw can be, as a constraint."""
+        raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        """Raises unless the parameters that were given are what they must be."""
+        try:
+            listed = self.arg_constraints
+        except NotImplementedError:
+            warnings.warn(
+                f"{type(self)} does not define `arg_constraints`. Please set `arg_constraints = {{}}` or initialize the "
+                "distribution with `validate_args=False` to turn off validation.",
+                stacklevel=4,
+            )
+            return
+        for name, constraint in listed.items():
+            if constraints.is_dependent(constraint) or is_computed(self, name):
+                continue
+            value = getattr(self, name)
+            if not all_hold(constraint.check(value)):
+                raise ValueError(
+                    f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
+                    f"{self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
+                )
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -133,18 +189,20 @@ class Distribution:
         shape = (sample_shape,) if isinstance(sample_shape, int) else tuple(sample_shape)
         return Size(shape + tuple(self._batch_shape) + tuple(self._event_shape))
 
-    def _check(self, name: str, value: Tensor, holds: Tensor, constraint: str) -> None:
-        """Raises unless a parameter is what it must be."""
-        if self._validate_args and not all_hold(holds):
-            raise ValueError(
-                f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
-                f"{type(self).__name__} to satisfy the constraint {constraint}, but found invalid values:\n{value}"
-            )
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        """What a class's own `expand` fills in: an object of it that is not set up."""
+        if _instance is None and type(self).__init__ is not cls.__init__:  # type: ignore[misc]
+            name = type(self).__name__
+            raise NotImplementedError(f"Subclass {name} of {cls.__name__} that defines a custom __init__ method must also define a custom .expand() method.")
+        return type(self).__new__(type(self)) if _instance is None else _instance
 
-    def _check_draw(self, value: Any, holds: Any = None, support: str = "Real()") -> None:
+    def _check_draw(self, value: Any, support: Any = None) -> None:
+        """Raises unless a value is one that could have been drawn, or is in another `support`; if arguments are checked at all."""
+        if self._validate_args:
+            self._validate_sample(value, support)
+
+    def _validate_sample(self, value: Any, support: Any = None) -> None:
         """Raises unless a value is one that could have been drawn."""
-        if not self._validate_args:
-            return
         if not isinstance(value, Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
         if self._event_shape and tuple(value.shape[value.dim() - len(self._event_shape) :]) != tuple(self._event_shape):
@@ -154,26 +212,33 @@ class Distribution:
         expected = tuple(self._batch_shape) + tuple(self._event_shape)
         if any(one != other and 1 not in (one, other) for one, other in zip(reversed(value.shape), reversed(expected))):
             raise ValueError(f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {Size(expected)}.")
-        if holds is not None and not all_hold(holds(value)):
+        if support is None:
+            try:
+                support = self.support
+            except NotImplementedError:
+                warnings.warn(
+                    f"{type(self)} does not define `support` to enable sample validation. Please initialize the distribution "
+                    "with `validate_args=False` to turn off validation.",
+                    stacklevel=3,
+                )
+                return
+        if not all_hold(support.check(value)):
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the support "
-                f"({support}) of the distribution {type(self).__name__}, but found invalid values:\n{value}"
+                f"({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
             )
 
     def __repr__(self) -> str:
-        shown = []
-        for name in self._parameters():
-            value = getattr(self, name, None)
-            if isinstance(value, Tensor):
-                shown.append(f"{name}: {value if value.numel() == 1 else value.shape}")
+        own = vars(self)
+        given = {name: own[name] for name in self.arg_constraints if name in own and not self._is_made_of_another}
+        shown = (f"{name}: {value if value.numel() == 1 else value.shape}" for name, value in given.items())
         return f"{type(self).__name__}({', '.join(shown)})"
-
-    def _parameters(self) -> Iterable[str]:
-        return ()
 
 
 class Independent(Distribution):
     """A distribution whose last batch dimensions count as parts of one event."""
+
+    arg_constraints: dict[str, constraints.Constraint] = {}
 
     def __init__(
         self, base_distribution: Distribution, reinterpreted_batch_ndims: int, validate_args: bool | None = None
@@ -193,6 +258,16 @@ class Independent(Distribution):
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         own = tuple(self._event_shape)[: self.reinterpreted_batch_ndims]
         return Independent(self.base_dist.expand(tuple(batch_shape) + own), self.reinterpreted_batch_ndims, self._validate_args)
+
+    @property
+    def has_enumerate_support(self) -> bool:  # type: ignore[override]
+        """Whether all draws can be listed: not those of several in one event."""
+        return self.reinterpreted_batch_ndims == 0 and self.base_dist.has_enumerate_support
+
+    @constraints.dependent_property
+    def support(self) -> Any:
+        of = self.base_dist.support
+        return constraints.independent(of, self.reinterpreted_batch_ndims) if self.reinterpreted_batch_ndims else of
 
     @property
     def mean(self) -> Tensor:
@@ -215,6 +290,11 @@ class Independent(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         return sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
 
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        if self.reinterpreted_batch_ndims > 0:
+            raise NotImplementedError("Enumeration over cartesian product is not implemented")
+        return self.base_dist.enumerate_support(expand=expand)
+
     def entropy(self) -> Tensor:
         return sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
 
@@ -236,16 +316,13 @@ def _no_grad() -> Any:
 class LocationScale(Distribution):
     """A distribution that is moved and stretched."""
 
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support: constraints.Constraint = constraints.real
     has_rsample = True
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = all_tensors(loc, scale)
         super().__init__(self.loc.shape, (), validate_args)
-        self._check("loc", self.loc, self.loc == self.loc, "Real()")
-        self._check("scale", self.scale, self.scale > 0, "GreaterThan(lower_bound=0.0)")
-
-    def _parameters(self) -> tuple[str, ...]:
-        return "loc", "scale"
 
     @property
     def mode(self) -> Tensor:

@@ -13,11 +13,9 @@ from .._plimsoll import Tensor
 from .._random_functions import _dirichlet_grad, _sample_dirichlet, _standard_gamma
 from ..autograd.function import Function
 from ..functional import as_tensor
+from . import constraints
 from .distribution import Distribution, all_tensors
 from .normal import standard_normal
-
-_POSITIVE = "GreaterThan(lower_bound=0.0)"
-_NOT_NEGATIVE = "GreaterThanEq(lower_bound=0.0)"
 
 
 def _nan_unless(holds: Tensor, value: Tensor) -> Tensor:
@@ -37,16 +35,13 @@ class Gamma(Distribution):
     tensor(0.5000)
     """
 
+    arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
+    support = constraints.nonnegative
     has_rsample = True
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
         self.concentration, self.rate = all_tensors(concentration, rate)
         super().__init__(self.concentration.shape, (), validate_args)
-        self._check("concentration", self.concentration, self.concentration > 0, _POSITIVE)
-        self._check("rate", self.rate, self.rate > 0, _POSITIVE)
-
-    def _parameters(self) -> tuple[str, ...]:
-        return "concentration", "rate"
 
     @property
     def mean(self) -> Tensor:
@@ -69,12 +64,12 @@ class Gamma(Distribution):
     def log_prob(self, value: Any) -> Tensor:
         if not isinstance(value, Tensor):
             value = as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
-        self._check_draw(value, lambda drawn: drawn >= 0, _NOT_NEGATIVE)
+        self._check_draw(value)
         power, rate = self.concentration, self.rate
         return power.xlogy(rate) + (power - 1).xlogy(value) - rate * value - power.lgamma()  # type: ignore[no-any-return]
 
     def cdf(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: drawn >= 0, _NOT_NEGATIVE)
+        self._check_draw(value)
         return special.gammainc(self.concentration, self.rate * value)
 
     def entropy(self) -> Tensor:
@@ -85,12 +80,11 @@ class Gamma(Distribution):
 class Chi2(Gamma):
     """The sum of the squares of `df` normal draws."""
 
+    arg_constraints = {"df": constraints.positive}
+
     def __init__(self, df: Any, validate_args: bool | None = None) -> None:
         (freedom,) = all_tensors(df)
         super().__init__(0.5 * freedom, _plimsoll.full_like(freedom, 0.5), validate_args)
-
-    def _parameters(self) -> tuple[str, ...]:
-        return ("df",)
 
     @property
     def df(self) -> Tensor:
@@ -101,6 +95,8 @@ class Chi2(Gamma):
 class InverseGamma(Distribution):
     """One over a draw of a gamma distribution."""
 
+    arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
+    support = constraints.positive
     has_rsample = True
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
@@ -135,11 +131,11 @@ class InverseGamma(Distribution):
         return self.base_dist.rsample(sample_shape).reciprocal()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: drawn > 0, _POSITIVE)
+        self._check_draw(value)
         return self.base_dist.log_prob(value.reciprocal()) - 2 * value.log()
 
     def cdf(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: drawn >= 0, _NOT_NEGATIVE)
+        self._check_draw(value, constraints.nonnegative)
         return special.gammaincc(self.concentration, self.rate / value)
 
     def entropy(self) -> Tensor:
@@ -170,6 +166,8 @@ class Dirichlet(Distribution):
     tensor([0.2500, 0.7500])
     """
 
+    arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
+    support = constraints.simplex
     has_rsample = True
 
     def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
@@ -177,10 +175,6 @@ class Dirichlet(Distribution):
             raise ValueError("`concentration` parameter must be at least one-dimensional.")
         self.concentration = concentration
         super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args)
-        self._check("concentration", concentration, concentration > 0, f"IndependentConstraint({_POSITIVE}, 1)")
-
-    def _parameters(self) -> tuple[str, ...]:
-        return ("concentration",)
 
     @property
     def mean(self) -> Tensor:
@@ -203,7 +197,7 @@ class Dirichlet(Distribution):
         return _DirichletDraw.apply(self.concentration.expand(shape))  # type: ignore[no-any-return]
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: (drawn >= 0).all(-1) & ((drawn.sum(-1) - 1).abs() < 1e-6), "Simplex()")
+        self._check_draw(value)
         power = self.concentration
         return (power - 1).xlogy(value).sum(-1) + power.sum(-1).lgamma() - power.lgamma().sum(-1)
 
@@ -229,15 +223,14 @@ class Beta(Distribution):
     tensor(0.2500)
     """
 
+    arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
+    support = constraints.unit_interval
     has_rsample = True
 
     def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None) -> None:
         both = _plimsoll.stack(all_tensors(concentration1, concentration0), -1)
         self._dirichlet = Dirichlet(both, validate_args)
         super().__init__(both.shape[:-1], (), validate_args)
-
-    def _parameters(self) -> tuple[str, ...]:
-        return "concentration1", "concentration0"
 
     @property
     def concentration1(self) -> Tensor:
@@ -266,7 +259,7 @@ class Beta(Distribution):
         return self._dirichlet.rsample(sample_shape)[..., 0]
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: (drawn >= 0) & (drawn <= 1), "Interval(lower_bound=0.0, upper_bound=1.0)")
+        self._check_draw(value)
         one, other = self.concentration1, self.concentration0
         return (one - 1).xlogy(value) + (other - 1).xlogy(1 - value) - _log_beta(one, other)
 
@@ -277,17 +270,14 @@ class Beta(Distribution):
 class FisherSnedecor(Distribution):
     """The ratio of two draws of `Chi2`, each over its degrees of freedom."""
 
+    arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
+    support = constraints.positive
     has_rsample = True
 
     def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None) -> None:
         self.df1, self.df2 = all_tensors(df1, df2)
         super().__init__(self.df1.shape, (), validate_args)
-        self._check("df1", self.df1, self.df1 > 0, _POSITIVE)
-        self._check("df2", self.df2, self.df2 > 0, _POSITIVE)
         self._gamma1, self._gamma2 = Gamma(self.df1 * 0.5, self.df1), Gamma(self.df2 * 0.5, self.df2)
-
-    def _parameters(self) -> tuple[str, ...]:
-        return "df1", "df2"
 
     @property
     def mean(self) -> Tensor:
@@ -312,7 +302,7 @@ class FisherSnedecor(Distribution):
         return value
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: drawn > 0, _POSITIVE)
+        self._check_draw(value)
         one, other, ratio = self.df1 * 0.5, self.df2 * 0.5, self.df1 / self.df2
         density = one * ratio.log() + (one - 1) * value.log() - (one + other) * (ratio * value).log1p()
         return density - _log_beta(one, other)
@@ -321,18 +311,14 @@ class FisherSnedecor(Distribution):
 class StudentT(Distribution):
     """A normal draw over the root of a `Chi2` over its degrees of freedom: the fewer, the heavier are the tails."""
 
+    arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
     has_rsample = True
 
     def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None) -> None:
         self.df, self.loc, self.scale = all_tensors(df, loc, scale)
         super().__init__(self.df.shape, (), validate_args)
-        self._check("df", self.df, self.df > 0, _POSITIVE)
-        self._check("loc", self.loc, self.loc == self.loc, "Real()")
-        self._check("scale", self.scale, self.scale > 0, _POSITIVE)
         self._chi2 = Chi2(self.df)
-
-    def _parameters(self) -> tuple[str, ...]:
-        return "df", "loc", "scale"
 
     @property
     def mean(self) -> Tensor:
@@ -353,7 +339,7 @@ class StudentT(Distribution):
         return self.loc + self.scale * normal * (self._chi2.rsample(sample_shape) / self.df).rsqrt()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: drawn == drawn)
+        self._check_draw(value)
         apart, half = (value - self.loc) / self.scale, 0.5 * self.df
         norm = self.scale.log() + 0.5 * self.df.log() + 0.5 * math.log(math.pi) + half.lgamma() - (half + 0.5).lgamma()
         return -(half + 0.5) * (apart**2 / self.df).log1p() - norm

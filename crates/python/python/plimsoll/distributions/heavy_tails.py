@@ -8,10 +8,10 @@ from typing import Any
 from .. import _plimsoll
 from .._facts import finfo
 from .._plimsoll import Tensor
+from . import constraints
 from .continuous import Cauchy
 from .distribution import Distribution, all_tensors
 
-_POSITIVE = "GreaterThan(lower_bound=0.0)"
 _EULER = 0.57721566490153286060
 
 
@@ -24,16 +24,15 @@ def _uniform(shape: Any, like: Tensor) -> Tensor:
 class HalfCauchy(Distribution):
     """The absolute value of a Cauchy distribution around 0."""
 
+    arg_constraints = {"scale": constraints.positive}
+    support = constraints.nonnegative
+    _is_made_of_another = True
     has_rsample = True
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
         (self.scale,) = all_tensors(scale)
         super().__init__(self.scale.shape, (), validate_args)
-        self._check("scale", self.scale, self.scale > 0, _POSITIVE)
         self._cauchy = Cauchy(_plimsoll.zeros_like(self.scale), self.scale, validate_args=False)
-
-    def _parameters(self) -> tuple[str, ...]:
-        return ("scale",)
 
     @property
     def mean(self) -> Tensor:
@@ -51,12 +50,12 @@ class HalfCauchy(Distribution):
         return self._cauchy.rsample(sample_shape).abs()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: drawn >= 0, "GreaterThanEq(lower_bound=0.0)")
+        self._check_draw(value)
         density = self._cauchy.log_prob(value) + math.log(2)
         return _plimsoll.where(value >= 0, density, _plimsoll.full_like(density, -float("inf")))
 
     def cdf(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: drawn >= 0, "GreaterThanEq(lower_bound=0.0)")
+        self._check_draw(value)
         return 2 * self._cauchy.cdf(value) - 1
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -69,16 +68,16 @@ class HalfCauchy(Distribution):
 class Pareto(Distribution):
     """Numbers from `scale` on whose tail falls off with a power."""
 
+    arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
     has_rsample = True
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> Any:
+        return constraints.greater_than_eq(self.scale)
 
     def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
         self.scale, self.alpha = all_tensors(scale, alpha)
         super().__init__(self.scale.shape, (), validate_args)
-        self._check("alpha", self.alpha, self.alpha > 0, _POSITIVE)
-        self._check("scale", self.scale, self.scale > 0, _POSITIVE)
-
-    def _parameters(self) -> tuple[str, ...]:
-        return "alpha", "scale"
 
     @property
     def mean(self) -> Tensor:
@@ -100,11 +99,11 @@ class Pareto(Distribution):
         return self.scale * (drawn.exponential_() / self.alpha).exp()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: drawn >= self.scale, "GreaterThanEq(lower_bound=scale)")
+        self._check_draw(value)
         return self.alpha.log() + self.alpha * self.scale.log() - (self.alpha + 1) * value.log()
 
     def cdf(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: drawn >= self.scale, "GreaterThanEq(lower_bound=scale)")
+        self._check_draw(value)
         return 1 - (self.scale / value) ** self.alpha
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -117,16 +116,13 @@ class Pareto(Distribution):
 class Weibull(Distribution):
     """The time until something fails that wears out with a power of time."""
 
+    arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
+    support = constraints.positive
     has_rsample = True
 
     def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.scale, self.concentration = all_tensors(scale, concentration)
         super().__init__(self.scale.shape, (), validate_args)
-        self._check("scale", self.scale, self.scale > 0, _POSITIVE)
-        self._check("concentration", self.concentration, self.concentration > 0, _POSITIVE)
-
-    def _parameters(self) -> tuple[str, ...]:
-        return "scale", "concentration"
 
     def _moment(self, order: int) -> Tensor:
         return (1 + order / self.concentration).lgamma().exp()
@@ -149,12 +145,12 @@ class Weibull(Distribution):
         return self.scale * drawn.exponential_() ** self.concentration.reciprocal()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: drawn > 0, _POSITIVE)
+        self._check_draw(value)
         power, ratio = self.concentration, value / self.scale
         return (power / self.scale).log() + (power - 1) * ratio.log() - ratio**power
 
     def cdf(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: drawn >= 0, "GreaterThanEq(lower_bound=0.0)")
+        self._check_draw(value, constraints.nonnegative)
         return -(-((value / self.scale) ** self.concentration)).expm1()
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -168,16 +164,13 @@ class Weibull(Distribution):
 class Kumaraswamy(Distribution):
     """Numbers from 0 to 1, much as `Beta`'s, by closed forms."""
 
+    arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
+    support = constraints.unit_interval
     has_rsample = True
 
     def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None) -> None:
         self.concentration1, self.concentration0 = all_tensors(concentration1, concentration0)
         super().__init__(self.concentration1.shape, (), validate_args)
-        self._check("concentration1", self.concentration1, self.concentration1 > 0, _POSITIVE)
-        self._check("concentration0", self.concentration0, self.concentration0 > 0, _POSITIVE)
-
-    def _parameters(self) -> tuple[str, ...]:
-        return "concentration1", "concentration0"
 
     def _moment(self, order: int) -> Tensor:
         one, other = 1 + order / self.concentration1, self.concentration0
@@ -201,12 +194,12 @@ class Kumaraswamy(Distribution):
         return self.icdf(drawn)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: (drawn >= 0) & (drawn <= 1), "Interval(lower_bound=0.0, upper_bound=1.0)")
+        self._check_draw(value)
         one, other = self.concentration1, self.concentration0
         return one.log() + other.log() + (one - 1) * value.log() + (other - 1) * (-(value**one)).log1p()
 
     def cdf(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: (drawn >= 0) & (drawn <= 1), "Interval(lower_bound=0.0, upper_bound=1.0)")
+        self._check_draw(value)
         return -(self.concentration0 * (-(value**self.concentration1)).log1p()).expm1()
 
     def icdf(self, value: Tensor) -> Tensor:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Any
 
 from .. import _plimsoll
 from .._plimsoll import Tensor
+from . import constraints
 from .distribution import Distribution, LocationScale, all_tensors
 
 _LOG_ROOT = math.log(math.sqrt(2 * math.pi))
@@ -46,11 +48,11 @@ class Normal(LocationScale):
         return self.loc + standard_normal(self._extended_shape(sample_shape), self.loc) * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: drawn == drawn)
+        self._check_draw(value)
         return -((value - self.loc) ** 2) / (2 * self.scale**2) - self.scale.log() - _LOG_ROOT
 
     def cdf(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: drawn == drawn)
+        self._check_draw(value)
         return 0.5 * (1 + ((value - self.loc) * self.scale.reciprocal() / math.sqrt(2)).erf())
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -62,6 +64,9 @@ class Normal(LocationScale):
 
 class LogNormal(Normal):
     """The exponential of a normal distribution."""
+
+    support = constraints.positive
+    _is_made_of_another = True
 
     @property
     def mean(self) -> Tensor:
@@ -87,11 +92,15 @@ class LogNormal(Normal):
         return super().rsample(sample_shape).exp()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: drawn > 0, "GreaterThan(lower_bound=0.0)")
-        return super().log_prob(value.log()) - value.log()
+        self._check_draw(value)
+        # Of any number: the logarithm's support is not this one's.
+        return self._normal().log_prob(value.log()) - value.log()
+
+    def _normal(self) -> Normal:
+        return Normal(self.loc, self.scale, self._validate_args)
 
     def cdf(self, value: Tensor) -> Tensor:
-        return super().cdf(value.log())
+        return self._normal().cdf(value.log())
 
     def icdf(self, value: Tensor) -> Tensor:
         return super().icdf(value).exp()
@@ -103,15 +112,14 @@ class LogNormal(Normal):
 class HalfNormal(Distribution):
     """The absolute value of a normal distribution around 0."""
 
+    arg_constraints = {"scale": constraints.positive}
+    support = constraints.nonnegative
+    _is_made_of_another = True
     has_rsample = True
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
         (self.scale,) = all_tensors(scale)
         super().__init__(self.scale.shape, (), validate_args)
-        self._check("scale", self.scale, self.scale > 0, "GreaterThan(lower_bound=0.0)")
-
-    def _parameters(self) -> tuple[str, ...]:
-        return ("scale",)
 
     @property
     def mean(self) -> Tensor:
@@ -129,10 +137,11 @@ class HalfNormal(Distribution):
         return (standard_normal(self._extended_shape(sample_shape), self.scale) * self.scale).abs()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: drawn >= 0, "GreaterThanEq(lower_bound=0.0)")
+        self._check_draw(value)
         return math.log(2) - value**2 / (2 * self.scale**2) - self.scale.log() - _LOG_ROOT
 
     def cdf(self, value: Tensor) -> Tensor:
+        self._check_draw(value)
         return (value / self.scale / math.sqrt(2)).erf()
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -145,6 +154,13 @@ class HalfNormal(Distribution):
 class MultivariateNormal(Distribution):
     """Normal vectors with a covariance, given as such, as its inverse, or as its Cholesky factor."""
 
+    arg_constraints = {
+        "loc": constraints.real_vector,
+        "covariance_matrix": constraints.positive_definite,
+        "precision_matrix": constraints.positive_definite,
+        "scale_tril": constraints.lower_cholesky,
+    }
+    support = constraints.real_vector
     has_rsample = True
 
     def __init__(
@@ -157,28 +173,39 @@ class MultivariateNormal(Distribution):
     ) -> None:
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
-        given = [matrix for matrix in (covariance_matrix, precision_matrix, scale_tril) if matrix is not None]
+        matrices = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril}
+        given = {name: matrix for name, matrix in matrices.items() if matrix is not None}
         if len(given) != 1:
             raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
-        if scale_tril is None:
-            covariance = covariance_matrix if precision_matrix is None else precision_matrix.inverse()
-            assert covariance is not None
-            scale_tril = _plimsoll.cholesky(covariance)
-        batch = _plimsoll.broadcast_shapes(tuple(scale_tril.shape[:-2]), tuple(loc.shape[:-1]))
+        ((name, matrix),) = given.items()
+        if matrix.dim() < 2:
+            raise ValueError(f"{name} must be at least two-dimensional, with optional leading batch dimensions")
+        batch = _plimsoll.broadcast_shapes(tuple(matrix.shape[:-2]), tuple(loc.shape[:-1]))
         size = loc.shape[-1]
         self.loc = loc.expand(*batch, size)
-        self.scale_tril = scale_tril.expand(*batch, size, size)
+        # The one that was given stands where the others are computed when they are asked for.
+        vars(self)[name] = matrix.expand(*batch, size, size)
         super().__init__(batch, (size,), validate_args)
 
-    def _parameters(self) -> tuple[str, ...]:
-        return "loc", "scale_tril"
+    @cached_property
+    def _factor(self) -> Tensor:
+        """The Cholesky factor, kept under a name of its own: what was asked for is shown, and this need not have been."""
+        own = vars(self)
+        if "scale_tril" in own:
+            return own["scale_tril"]  # type: ignore[no-any-return]
+        return _plimsoll.cholesky(own["covariance_matrix"] if "covariance_matrix" in own else own["precision_matrix"].inverse())
 
-    @property
+    @cached_property
+    def scale_tril(self) -> Tensor:
+        """The Cholesky factor of the covariance."""
+        return self._factor
+
+    @cached_property
     def covariance_matrix(self) -> Tensor:
         """The covariance."""
-        return self.scale_tril @ self.scale_tril.mT
+        return self._factor @ self._factor.mT
 
-    @property
+    @cached_property
     def precision_matrix(self) -> Tensor:
         """The inverse of the covariance."""
         return self.covariance_matrix.inverse()
@@ -193,16 +220,16 @@ class MultivariateNormal(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        return self.scale_tril.pow(2).sum(-1)
+        return self._factor.pow(2).sum(-1)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         drawn = standard_normal(self._extended_shape(sample_shape), self.loc)
-        return self.loc + (self.scale_tril @ drawn.unsqueeze(-1)).squeeze(-1)
+        return self.loc + (self._factor @ drawn.unsqueeze(-1)).squeeze(-1)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: drawn == drawn, "IndependentConstraint(Real(), 1)")
+        self._check_draw(value)
         apart = (value - self.loc).unsqueeze(-1)
-        solved = _plimsoll.triangular_solve(apart, self.scale_tril.expand(*apart.shape[:-2], -1, -1), upper=False)[0]
+        solved = _plimsoll.triangular_solve(apart, self._factor.expand(*apart.shape[:-2], -1, -1), upper=False)[0]
         distance = solved.squeeze(-1).pow(2).sum(-1)
         return -0.5 * (self.event_shape[0] * math.log(2 * math.pi) + distance) - self._half_log_det()  # type: ignore[no-any-return]
 
@@ -210,4 +237,4 @@ class MultivariateNormal(Distribution):
         return 0.5 * self.event_shape[0] * (1 + math.log(2 * math.pi)) + self._half_log_det()  # type: ignore[no-any-return]
 
     def _half_log_det(self) -> Tensor:
-        return self.scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        return self._factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)

@@ -10,6 +10,7 @@ from .. import _plimsoll
 from .._facts import finfo
 from .._plimsoll import Tensor
 from ..nn.functional import log_softmax, softplus
+from . import constraints
 from .bernoulli import OfChance, probabilities
 from .categorical import Categorical
 from .distribution import Distribution
@@ -22,6 +23,8 @@ def _uniform(shape: Any, like: Tensor) -> Tensor:
 class RelaxedBernoulli(OfChance):
     """A number from 0 to 1, near to either the colder it is."""
 
+    support = constraints.unit_interval
+    _is_made_of_another = True
     has_rsample = True
     _shared = ("temperature",)
 
@@ -29,8 +32,6 @@ class RelaxedBernoulli(OfChance):
         self._take(probs, logits)
         self.temperature, given = temperature, self._given
         super().__init__(given.shape, (), validate_args)
-        if self._is_probs:
-            self._check("probs", given, (given >= 0) & (given <= 1), "Interval(lower_bound=0.0, upper_bound=1.0)")
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         drawn = _uniform(self._extended_shape(sample_shape), self._given)
@@ -39,7 +40,7 @@ class RelaxedBernoulli(OfChance):
         return (odds / self.temperature).sigmoid().clamp(min=facts.tiny, max=1.0 - facts.eps)  # type: ignore[no-any-return]
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: (drawn >= 0) & (drawn <= 1), "Interval(lower_bound=0.0, upper_bound=1.0)")
+        self._check_draw(value)
         facts = finfo(value.dtype)
         within = value.clamp(min=facts.tiny, max=1.0 - facts.eps)
         odds = within.log() - (-within).log1p()
@@ -57,6 +58,8 @@ class RelaxedOneHotCategorical(Distribution):
     1.0
     """
 
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    support = constraints.simplex
     has_rsample = True
     _shared = ("temperature",)
 
@@ -80,7 +83,7 @@ class RelaxedOneHotCategorical(Distribution):
         return log_softmax((self.logits - (-drawn.log()).log()) / self.temperature, dim=-1).exp()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._check_draw(value, lambda drawn: (drawn >= 0).all(-1) & ((drawn.sum(-1) - 1).abs() < 1e-6), "Simplex()")
+        self._check_draw(value)
         count, log = self.event_shape[-1], value.log()
         apart = log_softmax(self.logits - log * self.temperature, dim=-1).sum(-1)
         return math.lgamma(count) + (count - 1) * _log_of(self.temperature) + apart - log.sum(-1)  # type: ignore[no-any-return]

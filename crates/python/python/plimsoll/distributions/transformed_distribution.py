@@ -7,6 +7,7 @@ from typing import Any
 
 from .._modes import no_grad
 from .._plimsoll import Tensor
+from . import constraints
 from .categorical import Categorical
 from .distribution import Distribution, Independent, sum_rightmost
 from .transforms import ComposeTransform, Transform
@@ -20,6 +21,8 @@ class TransformedDistribution(Distribution):
     >>> TransformedDistribution(Normal(0.0, 1.0), [ExpTransform()]).log_prob(pm.tensor(1.0))
     tensor(-0.9189)
     """
+
+    arg_constraints: dict[str, constraints.Constraint] = {}
 
     def __init__(
         self, base_distribution: Distribution, transforms: Transform | list[Transform], validate_args: bool | None = None
@@ -52,6 +55,13 @@ class TransformedDistribution(Distribution):
         base = self.base_dist.expand(shape[: len(shape) - len(self.base_dist.event_shape)])
         return TransformedDistribution(base, self.transforms, self._validate_args)
 
+    @constraints.dependent_property(is_discrete=False)
+    def support(self) -> Any:
+        if not self.transforms:
+            return self.base_dist.support
+        last, dims = self.transforms[-1].codomain, len(self.event_shape)
+        return constraints.independent(last, dims - last.event_dim) if dims > last.event_dim else last
+
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with no_grad():
             return self._through(self.base_dist.sample(sample_shape))
@@ -65,11 +75,7 @@ class TransformedDistribution(Distribution):
         return value
 
     def log_prob(self, value: Tensor) -> Tensor:
-        support = self.transforms[-1].codomain if self.transforms else None
-        if support is None:
-            self._check_draw(value)
-        else:
-            self._check_draw(value, support.check, repr(support))
+        self._check_draw(value)
         dims, total = len(self.event_shape), value.new_zeros(())
         for transform in reversed(self.transforms):
             given = transform.inv(value)
@@ -89,6 +95,7 @@ class TransformedDistribution(Distribution):
     def cdf(self, value: Tensor) -> Tensor:
         for transform in reversed(self.transforms):
             value = transform.inv(value)
+        self.base_dist._check_draw(value)
         return self._turned(self.base_dist.cdf(value))
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -103,6 +110,8 @@ class MixtureSameFamily(Distribution):
     >>> MixtureSameFamily(Categorical(pm.ones(2)), Normal(pm.tensor([-1.0, 1.0]), pm.ones(2))).mean
     tensor(0.)
     """
+
+    arg_constraints: dict[str, constraints.Constraint] = {}
 
     def __init__(
         self, mixture_distribution: Categorical, component_distribution: Distribution, validate_args: bool | None = None
@@ -127,6 +136,10 @@ class MixtureSameFamily(Distribution):
         shape = tuple(batch_shape)
         component = self.component_distribution.expand((*shape, self.component_distribution.batch_shape[-1]))
         return MixtureSameFamily(self.mixture_distribution.expand(shape), component, self._validate_args)
+
+    @constraints.dependent_property
+    def support(self) -> Any:
+        return constraints.MixtureSameFamilyConstraint(self.component_distribution.support)
 
     def _weights(self) -> Tensor:
         weights = self.mixture_distribution.probs
@@ -154,6 +167,7 @@ class MixtureSameFamily(Distribution):
             return drawn.gather(along, which).squeeze(along)
 
     def log_prob(self, value: Tensor) -> Tensor:
+        self._check_draw(value)
         of_each = self.component_distribution.log_prob(value.unsqueeze(-1 - self._event_dims))
         return (of_each + self.mixture_distribution.logits.log_softmax(-1)).logsumexp(-1)
 

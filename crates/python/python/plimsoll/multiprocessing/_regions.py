@@ -16,7 +16,7 @@ import weakref
 from typing import Any
 
 from .. import _plimsoll
-from .._plimsoll import Tensor
+from .._plimsoll import Tensor, UntypedStorage
 from . import _strategy
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -105,9 +105,12 @@ def region_at(address: int) -> Region | None:
     return next((r for r in list(_mapped.values()) if r.address <= address < r.address + r.nbytes), None)
 
 
-def region_of(tensor: Tensor) -> Region | None:
-    """The region that a tensor of the host lies in."""
-    return region_at(tensor.untyped_storage().data_ptr()) if _mapped and tensor.device.type == "cpu" else None
+def region_of(storage: UntypedStorage) -> Region | None:
+    """The region that memory of the host lies in."""
+    if not _mapped or storage.device.type != "cpu":
+        return None
+    address = storage._foreign_address()
+    return None if address is None else region_at(address)
 
 
 class _DType:
@@ -150,16 +153,12 @@ def shared_empty(shape: Any, dtype: _plimsoll.dtype) -> Tensor:
     return tensor_at(region, region.address, dtype, shape, strides[::-1])
 
 
-def share(tensor: Tensor) -> Region:
-    """The region that a tensor's memory lies in, which can be handed on; moves the memory into a new one if it is in none."""
-    region = region_of(tensor)
+def share(storage: UntypedStorage) -> Region:
+    """The region that memory lies in, which can be handed on; moves the memory into a new one if it is in none, with every
+    tensor that shares it."""
+    region = region_of(storage)
     if region is not None and region.fd >= 0:
         return region
-    count = tensor.untyped_storage().nbytes() // tensor.element_size()
-    whole = shared_empty((count,), tensor.dtype)
-    whole.copy_(tensor.detach().as_strided([count], [1], 0))
-    moved = whole.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
-    tensor.data = moved
-    region = region_of(whole)
-    assert region is not None
+    region = new_region(max(storage.nbytes(), 1))
+    storage._move_to_region(region)
     return region

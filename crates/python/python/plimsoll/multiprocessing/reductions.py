@@ -83,7 +83,8 @@ def reduce_tensor(tensor: Tensor) -> Any:
         raise RuntimeError(
             f"multiprocessing: the memory of {tensor.device} is not shared between processes; send a copy on the host, tensor.cpu()"
         )
-    region = share(tensor) if tensor.untyped_storage().nbytes() else None
+    storage = tensor.untyped_storage()
+    region = share(storage) if storage.nbytes() else None
     metadata = (tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.requires_grad, dict(tensor.__dict__))
     return rebuild_tensor, (type(tensor), region, tensor.dtype, metadata)
 

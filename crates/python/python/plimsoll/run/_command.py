@@ -50,6 +50,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
         action="store_true",
         help="use no memory and compute nothing, up to the first line that needs a value; gives the peak",
     )
+    parser.add_argument("--live", action="store_true", help="let `plimsoll top` look at the program while it runs")
     parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module as `python -m` does")
     parser.add_argument("program", nargs=argparse.REMAINDER, help="the program and its own arguments")
     ours, theirs = divide(arguments, _WITH_VALUE)

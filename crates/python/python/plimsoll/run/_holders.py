@@ -105,6 +105,6 @@ def _holder(hold: Hold) -> Holder:
     words = " -> ".join(step.words() for step in path[:MOST_WORDS])
     bound = next((step.most for step in path if step.most is not None), None)
     # One optimizer's state: a container of optimizers on the way would make it one of many.
-    state = next((at for at, step in enumerate(path) if step.how == "attribute" and step.name == "state"), None)
+    state = next((at for at, step in enumerate(path) if step.is_optimizer_state), None)
     is_one = state is not None and not any(step.how in ("entry", "closure", "cache") for step in path[:state])
     return Holder(words, tuple(step.how for step in path), bound, is_one)

@@ -48,6 +48,7 @@ class Session:
             vars(torch)["from_numpy"] = lambda ndarray: plimsoll.from_numpy(ndarray).to(self._host)
         self.looks = Looks()
         self.steps = self._follow_steps()
+        self._live = self._serve() if options.live else None
         self._began = time.monotonic()
 
     # ---- before ----
@@ -89,6 +90,15 @@ class Session:
         steps.start()
         return steps
 
+    def _serve(self) -> Any:
+        """For `plimsoll top`; the program runs whether or not that can be."""
+        named = self.options.module or os.path.basename(self.options.program[0])
+        try:
+            return plimsoll.serve_live(named)
+        except Exception as failure:
+            self.trouble.append(f"`plimsoll top` could not look: {failure}")
+            return None
+
     def _look(self) -> None:
         try:
             self.looks.step(self.steps.count, self.steps.loaders())
@@ -105,6 +115,8 @@ class Session:
         self.seconds = time.monotonic() - self._began
         self.error = error
         self.steps.stop()
+        if self._live is not None:
+            self._live.close()
         if error is not None:
             explain(error)
             if self.options.dry and _NEEDS_VALUES in str(error):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._plimsoll import Tensor
-from .._plimsoll import from_dlpack as from_dlpack
+from .._functions_in_python import from_dlpack as from_dlpack
 
 
 def to_dlpack(tensor: Tensor) -> Any:

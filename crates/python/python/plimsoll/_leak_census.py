@@ -1,0 +1,149 @@
+"""Who holds each of Plimsoll's tensors, and as what: the walk over Python's names that the watch of PyTorch's programs takes
+(`watch/_holders.py`), then what lies behind the tensors: gradients, and through Rust the graphs with what they saved. The result
+holds no tensor, only places of blocks."""
+
+from __future__ import annotations
+
+import gc
+import types
+from typing import Any, NamedTuple
+
+from . import nn
+from ._plimsoll import Tensor, _block_of, _GraphWalk, _GrowthWatch, _LentMemory, _origin
+from .watch import _kinds as kinds
+from .watch._findings import Owner, kind_of, preference
+from .watch._holders import MOST_ENTRIES, Hold, Walk
+from .watch._places import name_of
+
+Place = tuple[int, int]
+
+
+class BookPlace(NamedTuple):
+    """A line of the program, as the books name it."""
+
+    file: str
+    line: int
+    function: str = ""
+    backward: bool = False
+
+    def __str__(self) -> str:
+        return name_of(self.file, self.line) if self.file else "unknown line"
+
+
+class BookRow(NamedTuple):
+    """A block that stays."""
+
+    key: Place
+    bytes: int
+    step: int
+    place: BookPlace
+    phase: str = ""
+
+    def is_alive(self) -> bool:
+        return True
+
+
+class Census:
+    """One look at everything that can be reached by name."""
+
+    def __init__(
+        self,
+        growth: _GrowthWatch,
+        skip: set[int],
+        skip_edges: set[Any] | None = None,
+        has_libraries: bool = False,
+        loops: list[Any] | None = None,
+        has_iterators: bool = False,
+    ):
+        self.owners: dict[Place, Owner] = {}
+        self.nodes: dict[Any, tuple[int, Owner | None, list[Place]]] = {}
+        #: The tensors at the beginning of old graphs, by their blocks.
+        self.roots: dict[Place, BookRow] = {}
+        self._growth, self._graphs = growth, _GraphWalk()
+        self._tensors: list[tuple[Tensor, Hold]] = []
+        self._lent: list[tuple[_LentMemory, Hold]] = []
+        self._walk = Walk(skip, skip_edges or set(), self._on_object)
+        try:
+            self._walk.user_globals()
+            self._walk.running_frames()
+            self._walk.running_loops(loops or [])
+            self._walk.context_variables()
+            self._walk.finalizers(Tensor)
+            if has_iterators:
+                # Behind the names: what one of them holds too is told by it.
+                self._walk.run()
+                self._walk.nameless_iterators()
+            if has_libraries:
+                self._walk.library_globals()
+            self._follow()
+        finally:
+            self.is_complete = self._walk.is_complete
+            self._tensors.clear()
+            self._lent.clear()
+            self._walk.close()
+
+    def _on_object(self, value: Any, hold: Hold) -> bool:
+        if type(value) is _LentMemory:
+            # What an array has of a tensor: the tensor's own memory.
+            self._lent.append((value, hold))
+            return True
+        if not issubclass(type(value), Tensor):
+            return False
+        self._tensors.append((value, hold))
+        for inner in gc.get_referents(value):
+            # Hooks live beside the tensor in Rust, which shows them to the collector.
+            if isinstance(inner, (types.FunctionType, types.MethodType)):
+                self._walk.add(inner, Hold(hold, "hook", "", "of a tensor"))
+        self._walk.attributes(value, hold)
+        return True
+
+    def _follow(self) -> None:
+        self._walk.run()
+        for tensor, hold in self._tensors:
+            self._own_tensor(tensor, hold)
+        for lent, hold in self._lent:
+            place = _block_of(lent)
+            if place is not None:
+                self.owners.setdefault(place, Owner(kinds.VALUE, hold, False))
+        # A loss is made anew in each step; who holds a graph for longer is named before it.
+        for tensor, hold in sorted(self._tensors, key=preference):
+            if tensor.grad_fn is not None:
+                self._own_graph(tensor, hold)
+
+    def _own(self, tensor: Tensor, kind: str, hold: Hold, is_scalar: bool = False, has_graph: bool = False) -> None:
+        place = _block_of(tensor)
+        if place is None or place in self.owners:
+            return
+        if kind == kinds.VALUE and tensor.numel() * tensor.element_size() * 2 <= tensor.untyped_storage().nbytes():
+            kind = kinds.SLICE
+        self.owners[place] = Owner(kind, hold, is_scalar, has_graph)
+
+    def _own_tensor(self, tensor: Tensor, hold: Hold) -> None:
+        is_leaf = tensor.is_leaf and tensor.requires_grad
+        is_parameter = isinstance(tensor, nn.Parameter)
+        kind = kind_of(tensor, hold, is_parameter)
+        self._own(tensor, kind, hold, tensor.dim() == 0, tensor.grad_fn is not None)
+        gradient = tensor.grad if is_leaf or tensor.retains_grad else None
+        if gradient is not None:
+            of = kinds.GRADIENT_OF_PARAMETER if is_parameter else kinds.GRADIENT_OF_INPUT
+            self._own(gradient, of, Hold(hold, "grad"))
+
+    def _own_graph(self, tensor: Tensor, hold: Hold) -> None:
+        root = tensor.grad_fn
+        graph = Hold(hold, "graph", "", root.name() if root is not None else "")
+        is_scalar = tensor.dim() == 0
+        saved, old = self._graphs.behind(tensor, self._growth)
+        for place in saved:
+            self.owners.setdefault(place, Owner(kinds.ACTIVATION, graph, is_scalar))
+        if old:
+            # Of a very long container only the latest entries were visited.
+            longest = max((step.size for step in hold.path() if step.how == "entry"), default=0)
+            edge = hold.edge()
+            before, _, places = self.nodes.get(edge, (0, None, []))
+            own = _block_of(tensor)
+            made = _origin(tensor)
+            if own is not None and made is not None and len(places) < 64:
+                places.append(own)
+                self.roots[own] = BookRow(own, 0, 0, BookPlace(made[0], made[1]))
+            old = int(old * max(longest / MOST_ENTRIES, 1))
+            self.nodes[edge] = (before + old, Owner(kinds.NODES, graph, is_scalar), places)

@@ -1,0 +1,207 @@
+"""`plimsoll.LeakWatch`: what grows is told with bytes, line, kind and the path of Python's names that holds it; what the path names
+is what to drop."""
+
+import contextvars
+import inspect
+import subprocess
+import sys
+
+import plimsoll
+import pytest
+from plimsoll.watch import LeakError
+
+STEPS = 24
+
+
+def line_of(function, text):
+    """`file.py:line` of the line of a function that has a text."""
+    lines, first = inspect.getsourcelines(function)
+    at = next(at for at, line in enumerate(lines) if text in line)
+    return f"test_leak_watch.py:{first + at}"
+
+
+def test_a_list_of_values_is_named_and_dropping_it_frees_the_bytes():
+    device = plimsoll.private_cpu()
+    history = []
+    with plimsoll.LeakWatch(device) as watch:
+        for _ in range(STEPS):
+            history.append(plimsoll.zeros(1000, device=device))  # made
+            watch.step()
+    (leak,) = watch.verdicts
+    assert leak.bytes_per_step == 4096 and leak.objects_per_step == 1
+    assert leak.line == line_of(test_a_list_of_values_is_named_and_dropping_it_frees_the_bytes, "# made")
+    assert leak.kind == "value" and leak.cause == "values are kept"
+    name = "test_a_list_of_values_is_named_and_dropping_it_frees_the_bytes"
+    assert leak.held_by.startswith(f"local `history` of {name}() -> list of ")
+    assert "grows 4.0 KiB a step (1 storage)" in watch.text()
+    assert plimsoll.memory_allocated(device) == STEPS * 4096
+    history.clear()
+    assert plimsoll.memory_allocated(device) == 0
+
+
+def test_a_loss_that_is_kept_keeps_its_graph():
+    weight = plimsoll.ones(1024, requires_grad=True)
+    losses = []
+    with plimsoll.LeakWatch() as watch:
+        for _ in range(STEPS):
+            hidden = weight.exp()  # made
+            losses.append(hidden.sum())
+            del hidden
+            watch.step()
+    (leak,) = watch.verdicts
+    assert leak.kind == "activation kept by a graph" and leak.bytes_per_step == 4096 + 512
+    assert leak.line == line_of(test_a_loss_that_is_kept_keeps_its_graph, "# made")
+    assert "`losses`" in leak.held_by and leak.held_by.endswith("-> grad_fn SumBackward0")
+    assert leak.cause == "a graph is kept alive by a loss that is kept"
+
+
+def test_nodes_of_losses_kept_after_backward():
+    weight = plimsoll.ones(64, requires_grad=True)
+    losses = []
+    with plimsoll.LeakWatch() as watch:
+        for _ in range(2 * STEPS):
+            loss = weight.exp().sin().cos().neg().abs().sum()
+            loss.backward()
+            losses.append(loss)
+            watch.step()
+    (leak,) = watch.verdicts
+    assert leak.kind == "graph nodes on the host" and "`losses`" in leak.held_by
+
+
+class Owner:
+    kept: list = []
+
+    def __init__(self):
+        self.seen = []
+
+
+def test_owners_are_told_by_class_attribute_and_closure():
+    def gatherer():
+        gathered = []
+
+        def gather(value):
+            gathered.append(value)
+
+        return gather
+
+    gather, owner = gatherer(), Owner()
+    with plimsoll.LeakWatch() as watch:
+        for _ in range(STEPS):
+            Owner.kept.append(plimsoll.zeros(1024))
+            owner.seen.append(plimsoll.ones(2048))
+            gather(plimsoll.full((4096,), 2.0))
+            watch.step()
+    held = {leak.bytes_per_step: leak.held_by for leak in watch.verdicts}
+    Owner.kept.clear()
+    assert set(held) == {4096, 8192, 16384}
+    assert "class attribute Owner.kept -> list of " in held[4096]
+    assert "local `owner`.seen of test_owners" in held[8192] and "() -> list of " in held[8192]
+    assert "closure variable `gathered` of gather()" in held[16384]
+
+
+def test_context_variables_and_iterators_without_a_name_hold():
+    device = plimsoll.private_cpu()
+    seen = contextvars.ContextVar("seen")
+    seen.set([])
+    with plimsoll.LeakWatch(device) as watch:
+        for _ in range(STEPS):
+            seen.get().append(plimsoll.zeros(1000, device=device))
+            watch.step()
+    (leak,) = watch.verdicts
+    assert leak.bytes_per_step == 4096 and "seen" in leak.held_by, watch.text()
+
+    def batches():
+        kept = []
+        for _ in range(STEPS):
+            kept.append(plimsoll.zeros(1000, device=device))
+            yield kept[-1]
+
+    with plimsoll.LeakWatch(device) as watch:
+        for _ in batches():
+            watch.step()
+    (leak,) = watch.verdicts
+    assert leak.bytes_per_step == 4096 and "`kept`" in leak.held_by, watch.text()
+
+
+def test_what_is_said_to_a_watch_that_is_off_changes_nothing():
+    device = plimsoll.private_cpu()
+    watch = plimsoll.LeakWatch(device, exclude="kept")
+    watch.pause()
+    watch.resume()
+    kept, others = [], []
+    with watch:
+        for _ in range(STEPS):
+            kept.append(plimsoll.zeros(1000, device=device))
+            others.append(plimsoll.zeros(2000, device=device))
+            watch.step()
+    (leak,) = watch.verdicts
+    assert "local `others`" in leak.held_by, watch.text()
+
+
+def test_optimizer_steps_tell_steps_and_training_is_clean():
+    model = plimsoll.nn.Sequential(plimsoll.nn.Linear(32, 64), plimsoll.nn.ReLU(), plimsoll.nn.Linear(64, 4))
+    optimizer = plimsoll.optim.Adam(model.parameters())
+    with plimsoll.LeakWatch(error_on_leak=True) as watch:
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            model(plimsoll.randn(8, 32)).square().mean().backward()
+            optimizer.step()
+    assert watch.findings == [] and watch.steps >= STEPS - 1
+    assert watch.text().startswith(f"watch: {watch.steps} steps, told by optimizer steps; 0 findings")
+
+
+def test_growth_is_told_while_it_goes_on():
+    kept, told = [], []
+    with plimsoll.LeakWatch() as watch:
+        for step in range(1, STEPS):
+            kept.append(plimsoll.zeros(512))
+            watch.step()
+            told += [step] if watch.findings else []
+            assert "growing so far" in watch.text()
+    assert told[0] == 10
+    assert len(watch.verdicts) == 1
+
+
+def test_a_leak_raises_unless_it_is_wanted():
+    def leak(**options):
+        replay = []
+        with plimsoll.LeakWatch(error_on_leak=True, **options) as watch:
+            for _ in range(STEPS):
+                replay.append(plimsoll.zeros(1024))
+                watch.step()
+
+    with pytest.raises(LeakError, match="local `replay` of leak"):
+        leak()
+    leak(exclude=["replay"])
+    with pytest.raises(TypeError, match="exclude takes tensors"):
+        plimsoll.LeakWatch(exclude=[3])
+
+
+def test_lists_that_are_cleared_and_bounded_are_no_leak():
+    import collections
+
+    epoch, buffer = [], collections.deque(maxlen=200)
+    with plimsoll.LeakWatch(error_on_leak=True) as watch:
+        for step in range(60):
+            if step % 12 == 0:
+                epoch.clear()
+            epoch.append(plimsoll.zeros(1024))
+            buffer.append(plimsoll.ones(1024))
+            watch.step()
+    assert [finding.is_note for finding in watch.findings] == [True]
+
+
+def test_running_out_of_memory_names_holders_under_a_watch():
+    device = plimsoll.private_cpu()
+    plimsoll.set_memory_limit(4 << 20, device)
+    kept = []
+    with plimsoll.LeakWatch(device), pytest.raises(plimsoll.OutOfMemoryError) as ran_out:
+        while True:
+            kept.append(plimsoll.zeros(1 << 16, device=device))
+    assert f"held by     {len(kept) / 4:.2f} MiB in {len(kept)} blocks, value: {len(kept)} tensors made by zeros" in str(ran_out.value)
+
+
+def test_the_watch_of_pytorch_says_which_one_to_use():
+    program = "import sys; sys.modules['torch'] = None\nimport plimsoll\nwith plimsoll.watch(): pass"
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    assert done.returncode == 1 and "use plimsoll.LeakWatch() for Plimsoll's" in done.stderr
