@@ -16,7 +16,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::python_env::{self, Purpose};
+use crate::python_env;
 use crate::run;
 
 /// What PyTorch answered to the programs that CI replays without it.
@@ -44,9 +44,7 @@ pub(crate) fn conformance(arguments: &[String]) -> Result<(), String> {
     if !WHAT.contains(&what.as_str()) {
         return Err(usage());
     }
-    let folder = python_env::prepare(Purpose::Tests)?;
-    let mut build = python_env::program(&folder, "maturin");
-    run::plain(build.args(["develop", "--manifest-path", "crates/python/Cargo.toml"]))?;
+    let folder = python_env::released_module()?;
     let mut compare = match what.as_str() {
         "autograd" => autograd(&folder, options)?,
         "operations" => samples("operations", &with_files(options, PAGE, GOLDEN))?,

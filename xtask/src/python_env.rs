@@ -71,12 +71,12 @@ pub(crate) fn torch() -> Result<PathBuf, String> {
     }
 }
 
-/// Builds the Python module, optimised, into the package's own folder.
-pub(crate) fn released_module() -> Result<(), String> {
+/// Builds the Python module, optimised, into the package's own folder; the environment that has
+/// the package.
+pub(crate) fn released_module() -> Result<PathBuf, String> {
     let environment = prepare(Purpose::Tests)?;
-    let mut module = program(&environment, "maturin");
-    module.args(["develop", "--release", "--manifest-path", "crates/python/Cargo.toml"]);
-    run::plain(&mut module)
+    run::plain(program(&environment, "maturin").args(["develop", "--release"]))?;
+    Ok(environment)
 }
 
 /// A program of the environment, which it also finds its own packages through.

@@ -305,7 +305,7 @@ fn interpreted(what: &[&str]) -> Counts {
 
 /// Builds the Python package into an environment of its own and tests it there.
 fn python() -> Outcome {
-    if !run::root().join("crates/python/pyproject.toml").exists() {
+    if !run::root().join("pyproject.toml").exists() {
         return Outcome::CannotRun("there is no Python package");
     }
     let folder = match python_package() {
@@ -323,9 +323,7 @@ fn python() -> Outcome {
 /// The environment that the Python package is installed in, the command `plimsoll` with it.
 fn python_package() -> Result<PathBuf, String> {
     let folder = python_env::prepare(Purpose::Tests)?;
-    let mut build = python_env::program(&folder, "maturin");
-    build.args(["develop", "--manifest-path", "crates/python/Cargo.toml"]);
-    run::plain(&mut build)?;
+    run::plain(python_env::program(&folder, "maturin").arg("develop"))?;
     Ok(folder)
 }
 
