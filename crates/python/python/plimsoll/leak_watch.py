@@ -4,7 +4,6 @@ step, so growth is exact and costs little (`_GrowthWatch`, in Rust); who holds i
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import json
 import sys
@@ -16,6 +15,7 @@ from ._leak_census import BookPlace, BookRow, Census
 from ._plimsoll import Tensor, _block_of, _GrowthWatch, _track_holders
 from .watch import _kinds as kinds
 from .watch._cycles import describe, held_by_cycles
+from .watch._decorator import Decorator
 from .watch._excluded import Excluded
 from .watch._findings import LONGER, Finding, object_of
 from .watch._growth import SETTLE_STEPS, SUSPECT_STEPS, TOLERATED_BYTES, VERDICT_STEPS, WARM_UP_STEPS, Suspect
@@ -44,7 +44,7 @@ SLOW_SECONDS = 0.25
 MOST_COLLECTIONS = 2
 
 
-class LeakWatch(contextlib.ContextDecorator):
+class LeakWatch(Decorator):
     """Watches the steps of a block or function, and says what grows: bytes and objects a step, the line that makes it, what
     kind of memory it is, who holds it, why, and what to do.
 

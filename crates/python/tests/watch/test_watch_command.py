@@ -65,6 +65,18 @@ def test_modules_and_failing(leak):
     assert report["findings"][0]["files"][0] == f"{leak}:6"
 
 
+def test_a_module_that_is_not_there_is_told_as_python_tells_it(tmp_path):
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("")
+    (tmp_path / "asks.py").write_text("import nowhere_at_all\n")
+    for module in ("nowhere_at_all", "package", "package.part"):
+        plain = subprocess.run([sys.executable, "-m", module], cwd=tmp_path, capture_output=True, text=True)
+        ran = command("-m", module, cwd=tmp_path)
+        assert (ran.returncode, plain.returncode) == (1, 1)
+        assert plain.stderr in ran.stderr and "Traceback" not in ran.stderr, (plain.stderr, ran.stderr)
+    assert "Traceback" in command("-m", "asks", cwd=tmp_path).stderr
+
+
 @pytest.mark.parametrize(
     ("ending", "status"),
     [("sys.exit(7)", 7), ("sys.exit('no')", 1), ("os._exit(5)", 5), ("1 / 0", 1), ("raise KeyboardInterrupt", -2)],

@@ -106,6 +106,39 @@ def test_as_a_decorator_and_as_an_error():
     assert "list of" in str(error.value) and "told by watch.step()" in str(error.value)
 
 
+def test_a_generator_and_a_coroutine_are_watched_to_their_ends():
+    import asyncio
+
+    kept = []
+
+    def leak():
+        kept.append(torch.ones(64, 64))
+        watch.step()
+
+    @watch(error_on_leak=True)
+    def generated():
+        for at in range(30):
+            leak()
+            yield at
+
+    @watch(error_on_leak=True)
+    async def awaited():
+        for _ in range(30):
+            leak()
+            await asyncio.sleep(0)
+
+    with pytest.raises(watch.LeakError, match=r"16.0 KiB a step"):
+        assert sum(generated()) == 435
+    with pytest.raises(watch.LeakError, match=r"16.0 KiB a step"):
+        asyncio.run(awaited())
+
+    async def endless():
+        yield 1
+
+    with pytest.raises(TypeError, match="asynchronous generator; use `with` inside it"):
+        watch()(endless)
+
+
 def test_the_assertion():
     kept = []
     watch.assert_no_leak(lambda: torch.ones(64, 64).sum())

@@ -31,6 +31,7 @@ class Group:
         self.owners: dict[str, Owner] = {}
         self.keys: set[Any] = set()
         self._names: set[str] = set()
+        self.shared_with: list[Hold] = []
         self.objects_per_step = 0.0
         self.is_judged_enough = False
 
@@ -49,7 +50,8 @@ class Group:
         self.is_judged_enough = self.is_judged_enough or suspect.judged_steps >= VERDICT_STEPS
 
     def take_in(self, other: Group) -> None:
-        """What another holds is told with this from now on."""
+        """What another holds is told with this from now on, and the other as one more holder."""
+        self.shared_with.append(other.owner()[1].hold)
         self.lines.update(other.lines)
         self.kinds.update(other.kinds)
         self.phases.update(other.phases)
@@ -143,7 +145,7 @@ def finding_of(group: Group, others: list[Hold], step: int) -> Finding | None:
         files=[f"{place.file}:{place.line}" for place in lines],
         kind=kind,
         held_by=words_of(owner.hold),
-        also_held_by=[(words_of(hold), steps_of(hold)) for hold in others],
+        also_held_by=[(words_of(hold), steps_of(hold)) for hold in (*group.shared_with[:MOST_OTHERS], *others)],
         path=steps_of(owner.hold),
         cause=cause,
         remedy=remedy,
@@ -282,7 +284,7 @@ def others_of(group: Group, look: Any) -> list[Hold]:
         owners = [census.owners[key] for key in group.keys if key in census.owners]
         return owners[0].hold if len(owners) * 2 >= len(group.keys) else None
 
-    return _others(group.owner()[1].hold, left, look)
+    return _others([group.owner()[1].hold, *group.shared_with], left, look)
 
 
 def others_of_nodes(growing: GrowingNodes, look: Any) -> list[Hold]:
@@ -292,26 +294,27 @@ def others_of_nodes(growing: GrowingNodes, look: Any) -> list[Hold]:
         count, owner, _ = max(census.nodes.values(), key=lambda found: found[0], default=(0, None, []))
         return owner.hold if owner is not None and count * 2 >= growing.nodes else None
 
-    return _others(growing.owner.hold, left, look)
+    return _others([growing.owner.hold], left, look)
 
 
-def _others(hold: Hold, left: Callable[[Any], Hold | None], look: Any) -> list[Hold]:
-    """What a census without the named holder still finds; `look(skip, edges)` takes one."""
+def _others(holds: list[Hold], left: Callable[[Any], Hold | None], look: Any) -> list[Hold]:
+    """What a census without the named holders still finds; `look(skip, edges)` takes one."""
     skip: set[int] = set()
     edges: set[Any] = set()
     found: list[Hold] = []
     for _ in range(MOST_OTHERS):
-        holder = holder_of(hold)
-        container = container_of(holder)
-        if container is not None:
-            skip.add(container.held)
-        else:
-            edges.add(name_of(holder).edge())
+        for hold in holds:
+            holder = holder_of(hold)
+            container = container_of(holder)
+            if container is not None:
+                skip.add(container.held)
+            else:
+                edges.add(name_of(holder).edge())
         still = left(look(skip, edges))
         if still is None:
             break
-        hold = still
-        found.append(hold)
+        found.append(still)
+        holds = [still]
     return found
 
 

@@ -54,8 +54,14 @@ class Program:
         if self.module is not None:
             sys.argv = [self.module, *self.arguments]
             sys.path[0] = os.getcwd()
-            # `alter_sys` makes it the `__main__` that pickles and worker processes refer to.
-            runpy.run_module(self.module, run_name="__main__", alter_sys=True)
+            try:
+                # `alter_sys` makes it the `__main__` that pickles and worker processes refer to.
+                runpy.run_module(self.module, run_name="__main__", alter_sys=True)
+            except ImportError as error:
+                if not _is_of_search(error):
+                    raise
+                # Python has no traceback for a module that is not there, and says it so.
+                raise SystemExit(f"{sys.executable}: {error}") from None
             return
         sys.argv = list(self.arguments)
         path = self.arguments[0]
@@ -117,6 +123,17 @@ def _is_source(path: str) -> bool:
         missing = f"can't open file {os.path.abspath(path)!r}: [Errno 2] No such file or directory"
         print(f"{sys.executable}: {missing}", file=sys.stderr)
         raise SystemExit(2) from None
+
+
+def _is_of_search(error: ImportError) -> bool:
+    """Whether the module itself was not found: no line of anybody's has run."""
+    traceback = error.__traceback__
+    while traceback is not None:
+        name = traceback.tb_frame.f_code.co_filename
+        if not (name.startswith((_HERE, "<frozen")) or name == runpy.__file__):
+            return False
+        traceback = traceback.tb_next
+    return True
 
 
 def _own_frames(traceback: types.TracebackType | None, ours: tuple[str, ...]) -> types.TracebackType | None:

@@ -32,6 +32,7 @@ from ._naming import (
     finding_of,
     grouped,
     is_one_pass,
+    join_spread,
     key_of,
     longer_finding,
     nodes_finding,
@@ -399,6 +400,7 @@ class Session:
                 lost = Owner(kinds.VALUE, Hold(None, "inside", "", "structure that is too large to follow"), False)
                 for suspect, row in unknown:
                     groups[key_of(lost.hold)].add(suspect, row, lost)
+        join_spread(groups.values(), self.suspects.values())
         self._found = []
         for group in groups.values():
             if group.bytes_per_step >= TOLERATED_BYTES:

@@ -4,9 +4,9 @@ PyTorch."""
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Any, Callable, Iterable
 
+from ._decorator import Decorator
 from ._excluded import Excluded
 from ._findings import Finding
 
@@ -20,7 +20,7 @@ class LeakError(AssertionError):
     """What a watch found, as an error; its message is the report."""
 
 
-class Watch(contextlib.ContextDecorator):
+class Watch(Decorator):
     """Watches the block or function; `findings` and `text()` can be read during and after it.
 
     With `error_on_leak` the end of the block raises `LeakError` if something leaks. `exclude` takes growth that is
