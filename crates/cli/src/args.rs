@@ -235,6 +235,9 @@ pub(crate) struct Train {
     /// What to compute again in backward instead of keeping it, as in gelu,norm
     #[arg(long, value_name = "PARTS", value_enum, value_delimiter = ',')]
     pub(crate) recompute: Vec<Part>,
+    /// Capture the second step in a graph and replay it from then on, on a GPU
+    #[arg(long)]
+    pub(crate) capture: bool,
     /// Where to train: cpu, cuda, cuda:1, dry (only the accounts) or dry:h200 [default: cpu; of
     /// gpt2 cuda]
     #[arg(long)]

@@ -12,7 +12,7 @@ use plimsoll_nn::{
     init, saved::Value, sequential,
 };
 use plimsoll_tensor::observe::{LaunchCounts, observe};
-use plimsoll_tensor::{DType, Device, Result, Tensor, device, manual_seed, memory, no_grad};
+use plimsoll_tensor::{DType, Device, Graph, Result, Tensor, device, manual_seed, memory, no_grad};
 
 fn devices() -> Result<Vec<Device>> {
     Ok(vec![device::private_cpu(&Default::default())?, device::stand_in(Default::default())?])
@@ -390,4 +390,74 @@ fn statistics_of_batch_norms_are_computed_anew() -> Result<()> {
     let expected = before.mul(0.1)?.add(&means[0].mul(0.9)?)?;
     assert!(state.get("0.running_mean").unwrap().allclose(&expected)?);
     Ok(())
+}
+
+/// Losses of steps whose learning rate changes, the ones after the first captured or not.
+fn losses_by<O: optim::FusedRule>(options: O, captures: bool) -> Result<Vec<f32>> {
+    let own = device::stand_in(Default::default())?;
+    device::set_chaos(own, None);
+    manual_seed(3);
+    let net = network(own)?;
+    let mut optimizer = optim::Fused::new(net.parameters(), options)?;
+    optimizer.make_capturable()?;
+    let step = |optimizer: &mut optim::Fused<O>| {
+        let loss = loss(&net, own)?;
+        loss.backward()?;
+        optimizer.step()?;
+        optimizer.zero_grad()?;
+        Ok(loss.detach())
+    };
+    let mut losses = vec![step(&mut optimizer)?.item::<f32>()?];
+    let captured = captures.then(|| Graph::capture(own, || step(&mut optimizer))).transpose()?;
+    for at in 1..6 {
+        optimizer.set_number(0, "lr", 0.01 / f64::from(at));
+        let loss = match &captured {
+            Some((graph, loss)) => {
+                optimizer.write_rates()?;
+                graph.replay()?;
+                loss.clone()
+            }
+            None => step(&mut optimizer)?,
+        };
+        losses.push(loss.item::<f32>()?);
+    }
+    Ok(losses)
+}
+
+#[test]
+fn captured_steps_are_the_same_steps() -> Result<()> {
+    fn check<O: optim::FusedRule>(options: O) -> Result<()> {
+        let plain = losses_by(options.clone(), false)?;
+        assert!(plain.windows(2).all(|pair| pair[0] != pair[1]), "{plain:?}");
+        assert_eq!(losses_by(options, true)?, plain, "{}", O::NAME);
+        Ok(())
+    }
+    check(optim::SGDOptions::new().lr(0.01).momentum(0.9))?;
+    check(optim::AdamOptions::new().lr(0.01).amsgrad(true))?;
+    check(optim::AdamWOptions::new().lr(0.01))?;
+    check(optim::NAdamOptions::new().lr(0.01))?;
+    check(optim::RMSpropOptions::new().lr(0.01).momentum(0.9))?;
+    check(optim::LionOptions::new().lr(0.01))
+}
+
+#[test]
+fn captures_that_replays_would_not_repeat_are_refused() -> Result<()> {
+    let own = device::stand_in(Default::default())?;
+    let net = network(own)?;
+    let mut optimizer = optim::SGD::new(net.parameters(), optim::SGDOptions::new().momentum(0.9))?;
+    let mut refused = |optimizer: &mut optim::SGD| -> Result<String> {
+        loss(&net, own)?.backward()?;
+        let error = Graph::capture(own, || optimizer.step()).unwrap_err().to_string();
+        optimizer.zero_grad()?;
+        Ok(error)
+    };
+    let error = refused(&mut optimizer)?;
+    assert!(error.contains("call `make_capturable()` before"), "{error}");
+    optimizer.make_capturable()?;
+    let error = refused(&mut optimizer)?;
+    assert!(error.contains("take one step before the capture"), "{error}");
+    loss(&net, own)?.backward()?;
+    optimizer.step()?;
+    let (graph, ()) = Graph::capture(own, || optimizer.step())?;
+    graph.replay()
 }

@@ -187,6 +187,17 @@ def test_a_captured_training_step_is_the_step(gpu, kind):
     assert all(pm.equal(a, b) for a, b in zip(weights, captured_weights, strict=True))
 
 
+def test_a_step_that_is_not_capturable_is_refused_as_in_pytorch(gpu):
+    model = network(gpu)
+    optimizer = pm.optim.AdamW(model.parameters())
+    model(pm.ones(4, 8, device=gpu)).sum().backward()
+    optimizer.step()
+    said = "Attempting CUDA graph capture of step\\(\\) for an instance of AdamW but param_groups' capturable is False."
+    with pytest.raises(RuntimeError, match=said):
+        captured(gpu, optimizer.step)
+    optimizer.step()
+
+
 def test_graphed_modules_and_functions_train_as_they_do(gpu):
     x, target = pm.randn(4, 8).to(gpu), pm.randn(4, 1).to(gpu)
 

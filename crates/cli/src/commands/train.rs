@@ -16,6 +16,7 @@ use plimsoll_tensor::{Tensor, device, manual_seed_on};
 
 use crate::args::Train;
 use crate::gpt::batches::{self, Batch, endless};
+use crate::gpt::captured;
 use crate::gpt::forecast;
 use crate::gpt::losses::Losses;
 use crate::gpt::model::{Recompute, Shape};
@@ -141,7 +142,11 @@ impl Task {
         batches::check_context(learnt_tokens.len(), kept_tokens.len(), context)?;
         let tokens = learnt_tokens.len() + kept_tokens.len();
         let bytes_per_token = kept.len() as f64 / kept_tokens.len().max(1) as f64;
-        let plan = plan_of(&settings, options.recompute.iter().copied().collect());
+        if options.capture {
+            captured::check(device)?;
+        }
+        let recompute = options.recompute.iter().copied().collect();
+        let plan = Plan { captures: options.capture, ..plan_of(&settings, recompute) };
         Ok(Task {
             settings,
             tokens,
@@ -273,6 +278,7 @@ fn plan_of(settings: &Settings, recompute: Recompute) -> Plan {
         precision: settings.precision,
         learning_rate: settings.learning_rate,
         steps: settings.steps,
+        captures: false,
     }
 }
 

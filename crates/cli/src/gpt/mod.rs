@@ -4,6 +4,7 @@
 //! cannot.
 
 pub(crate) mod batches;
+pub(crate) mod captured;
 pub(crate) mod forecast;
 pub(crate) mod losses;
 pub(crate) mod model;

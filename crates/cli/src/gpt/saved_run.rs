@@ -197,6 +197,7 @@ mod tests {
             precision: Precision::Float32,
             learning_rate: 1e-2,
             steps: STEPS,
+            captures: false,
         }
     }
 

@@ -1,5 +1,6 @@
 //! One step of training, the same for the run and for the dry run that foretells its memory:
-//! gradients of one batch or several, their norm bounded, and a step of AdamW.
+//! gradients of one batch or several, their norm bounded, and a step of AdamW. Captured in a graph
+//! it is `captured.rs`.
 
 use plimsoll_core::{DType, Device, Error, Result};
 use plimsoll_nn::optim::lr_scheduler::LRScheduler;
@@ -7,6 +8,7 @@ use plimsoll_nn::{Forward, Module, clip_grad_norm_, optim};
 use plimsoll_tensor::{AutocastOptions, Tensor, autocast_with, no_grad};
 
 use super::batches::{Batch, placed};
+use super::captured::CapturedStep;
 use super::model::{Gpt, Shape};
 use super::schedule::schedule;
 use super::settings::Precision;
@@ -26,6 +28,8 @@ pub(crate) struct Plan {
     pub(crate) precision: Precision,
     pub(crate) learning_rate: f64,
     pub(crate) steps: u64,
+    /// Whether steps after the first are replays of a graph.
+    pub(crate) captures: bool,
 }
 
 /// A model that learns.
@@ -33,8 +37,11 @@ pub(crate) struct Trainer {
     pub(crate) model: Gpt,
     pub(crate) optimizer: optim::AdamW,
     pub(crate) scheduler: Box<dyn LRScheduler>,
-    plan: Plan,
-    device: Device,
+    pub(super) plan: Plan,
+    pub(super) device: Device,
+    /// Whether a step was taken: what the optimizer keeps is there.
+    is_begun: bool,
+    captured: Option<CapturedStep>,
 }
 
 impl Trainer {
@@ -54,21 +61,49 @@ impl Trainer {
         let mut optimizer = optim::AdamW::new(weights, options.clone().weight_decay(WEIGHT_DECAY))?;
         optimizer.add_param_group(others, options.weight_decay(0.0))?;
         let scheduler = schedule(&mut optimizer, plan.steps)?;
-        Ok(Trainer { model, optimizer, scheduler, plan: plan.clone(), device })
+        if plan.captures {
+            optimizer.make_capturable()?;
+        }
+        let (plan, captured) = (plan.clone(), None);
+        Ok(Trainer { model, optimizer, scheduler, plan, device, is_begun: false, captured })
     }
 
-    /// One step with the next batches; their mean loss, on the device.
+    /// One step with the next batches; their mean loss, on the device, until the next step.
     pub(crate) fn step(
         &mut self,
         batches: &mut impl Iterator<Item = Result<Batch>>,
     ) -> Result<Tensor> {
-        let parts = self.plan.accumulate;
+        let loss = if self.plan.captures && self.is_begun {
+            self.replay(batches)?
+        } else {
+            let parts = (0..self.plan.accumulate).map(|_| next(batches));
+            self.learn(parts)?
+        };
+        self.is_begun = true;
+        self.scheduler.step(&mut self.optimizer)?;
+        Ok(loss)
+    }
+
+    /// A step from its graph, which the first one captures.
+    fn replay(&mut self, batches: &mut impl Iterator<Item = Result<Batch>>) -> Result<Tensor> {
+        let captured = match self.captured.take() {
+            Some(captured) => captured.take(batches).map(|()| captured)?,
+            None => CapturedStep::capture(self, batches)?,
+        };
+        self.optimizer.write_rates()?;
+        let loss = captured.replay()?;
+        self.captured = Some(captured);
+        Ok(loss)
+    }
+
+    /// Gradients of all parts, a step of the optimizer, and no gradients; the mean loss.
+    pub(super) fn learn(&mut self, parts: impl Iterator<Item = Result<Batch>>) -> Result<Tensor> {
+        let count = self.plan.accumulate;
         let mut sum: Option<Tensor> = None;
-        for _ in 0..parts {
-            let ended = || Error::invalid_argument("the batches ended").in_operation("train");
-            let (tokens, next) = batches.next().ok_or_else(ended)??;
+        for part in parts {
+            let (tokens, next) = part?;
             let loss = self.loss(&tokens, &next)?;
-            let loss = if parts > 1 { loss.div(parts as f64)? } else { loss };
+            let loss = if count > 1 { loss.div(count as f64)? } else { loss };
             loss.backward()?;
             let loss = loss.detach();
             sum = Some(match sum {
@@ -78,7 +113,6 @@ impl Trainer {
         }
         clip_grad_norm_(&self.model.parameters(), MOST_NORM)?;
         self.optimizer.step()?;
-        self.scheduler.step(&mut self.optimizer)?;
         self.optimizer.zero_grad()?;
         Ok(sum.unwrap_or(Tensor::scalar(f64::NAN, DType::F32)?))
     }
@@ -111,4 +145,10 @@ impl Trainer {
         self.model.train();
         Ok(sum / rows)
     }
+}
+
+/// The next batch; they do not end.
+pub(super) fn next(batches: &mut impl Iterator<Item = Result<Batch>>) -> Result<Batch> {
+    let ended = || Error::invalid_argument("the batches ended").in_operation("train");
+    batches.next().ok_or_else(ended)?
 }

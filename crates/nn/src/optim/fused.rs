@@ -10,6 +10,7 @@ use plimsoll_tensor::optimizers::{StepCounts, StepOptions, StepTensors};
 use plimsoll_tensor::{Device, Error, NoGrad, Parameter, Result, Tensor, enable_grad};
 use smallvec::SmallVec;
 
+use super::captured::{Captures, write_rates};
 use super::fused_state;
 use super::group::{GroupedParameter, ParamGroup};
 use super::hooks::{StepHook, StepHooks, between_hooks};
@@ -200,7 +201,8 @@ fn step_group<O: FusedRule>(
     scaling: Scaling<'_>,
 ) -> Result<()> {
     let (_plain, _phase) = (NoGrad::enter(), enter_phase(Phase::Optimizer));
-    let ParamGroup { options, params, .. } = group;
+    let mut captures = Captures::default();
+    let ParamGroup { options, params, rates, .. } = group;
     let master_weights = options.shared().master_weights;
     let mut works: SmallVec<[Work; 1]> = SmallVec::new();
     let chosen = only.map_or(0..params.len(), |only| only..only + 1);
@@ -208,6 +210,7 @@ fn step_group<O: FusedRule>(
         let GroupedParameter { name, parameter, kept } = &mut params[place];
         let param = parameter.tensor();
         let Some(grad) = param.grad() else { continue };
+        captures.check((options, rates), &param, kept)?;
         kept.begin(options, &param, name.as_deref())?;
         let copied = wants_copy(master_weights, &param);
         let alike = Alike { device: param.device(), copied, fresh: kept.fresh };
@@ -220,8 +223,12 @@ fn step_group<O: FusedRule>(
         works[at].params.push(param);
         works[at].grads.push(grad);
     }
+    if !captures.any {
+        write_rates(options, rates)?;
+    }
     for work in &works {
-        let happened = work.run(options, params, scaling)?;
+        let rate = rates.iter().find(|rate| rate.device() == work.alike.device);
+        let happened = work.run(options, params, rate, scaling)?;
         if happened && work.alike.fresh {
             work.places.iter().for_each(|&place| params[place].kept.fresh = false);
         }
@@ -235,6 +242,7 @@ impl Work {
         &self,
         options: &O,
         params: &[GroupedParameter],
+        rate: Option<&Tensor>,
         scaling: Scaling<'_>,
     ) -> Result<bool> {
         let here =
@@ -272,6 +280,7 @@ impl Work {
         let shared = options.shared();
         let numbers = StepOptions::new()
             .lr(shared.lr)
+            .tensor_lr(rate)
             .weight_decay(shared.weight_decay)
             .decoupled_weight_decay(shared.decoupled)
             .maximize(shared.maximize)

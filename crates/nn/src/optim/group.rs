@@ -1,7 +1,7 @@
 //! A group of parameters that share their options, and one parameter of it with what is kept
 //! beside it.
 
-use plimsoll_tensor::{Error, Parameter, Result};
+use plimsoll_tensor::{Error, Parameter, Result, Tensor};
 
 use super::kept::Kept;
 use super::rule::FusedRule;
@@ -45,6 +45,8 @@ pub struct ParamGroup<O> {
     pub(super) params: Vec<GroupedParameter>,
     /// What schedulers and others put into the group beside the options.
     pub(super) extra: Vec<(String, Value)>,
+    /// The learning rate in memory of each device that has parameters, if steps are captured.
+    pub(super) rates: Vec<Tensor>,
 }
 
 impl<O: FusedRule> ParamGroup<O> {
@@ -70,7 +72,7 @@ impl<O: FusedRule> ParamGroup<O> {
                 return refused("can't optimize a non-leaf Tensor");
             }
         }
-        Ok(ParamGroup { options, params, extra: Vec::new() })
+        Ok(ParamGroup { options, params, extra: Vec::new(), rates: Vec::new() })
     }
 
     /// The parameters.

@@ -113,6 +113,17 @@ impl Kept {
         Ok(())
     }
 
+    /// Whether all that a step needs is there.
+    pub(super) fn has_all<O: FusedRule>(&self, options: &O, parameter: &Tensor) -> bool {
+        let copied = wants_copy(options.shared().master_weights, parameter);
+        let rule = options.rule(false);
+        let mut states = rule.states().into_iter().flatten();
+        states.all(|state| self.get(state).is_some())
+            && (!copied || self.get(MASTER).is_some())
+            && (!O::COUNTS_STEPS || self.get(STEP).is_some())
+            && (!rule.keeps_product() || self.get(PRODUCT).is_some())
+    }
+
     /// Makes what a step needs and is not there yet. The bytes are booked under the parameter's
     /// module.
     pub(super) fn begin<O: FusedRule>(
@@ -121,16 +132,11 @@ impl Kept {
         parameter: &Tensor,
         name: Option<&str>,
     ) -> Result<()> {
-        let copied = wants_copy(options.shared().master_weights, parameter);
-        let rule = options.rule(false);
-        let mut states = rule.states().into_iter().flatten();
-        let has_all = states.all(|state| self.get(state).is_some())
-            && (!copied || self.get(MASTER).is_some())
-            && (!O::COUNTS_STEPS || self.get(STEP).is_some())
-            && (!rule.keeps_product() || self.get(PRODUCT).is_some());
-        if has_all {
+        if self.has_all(options, parameter) {
             return Ok(());
         }
+        let copied = wants_copy(options.shared().master_weights, parameter);
+        let rule = options.rule(false);
         let _module = resume_module(module_of(parameter, name));
         let number = |value: f64| Tensor::full(&[], value, (DType::F32, parameter.device()));
         let mut like = parameter.detach();

@@ -29,6 +29,7 @@ mod adadelta;
 mod adagrad;
 mod adam;
 mod adamax;
+mod captured;
 mod checks;
 mod fused;
 mod fused_state;

@@ -155,11 +155,19 @@ class FusedOptimizer(Optimizer):
             if group.get("capturable"):
                 for param in params:
                     check_capturable(group, param, self._captured)
+            elif params and "capturable" in group:
+                self._check_not_captured(params[0])
             if params and self.defaults.get("differentiable"):
                 self._step_recorded(group, params, grads)
             elif params:
                 self._step_group(group, params, grads)
         return loss
+
+    def _check_not_captured(self, param: Tensor) -> None:
+        """Refuses to write numbers of the host into a graph, in PyTorch's words."""
+        if param.device.type not in ("cpu", "meta") and _plimsoll._current_stream(param.device)._is_capturing:
+            said = f"an instance of {type(self).__name__} but param_groups' capturable is False."
+            raise RuntimeError(f"Attempting CUDA graph capture of step() for {said}")
 
     def _step_recorded(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
         """A step that gradients flow through, made of tensor operations."""

@@ -6,7 +6,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-from typing import Any, Callable
+from typing import Any, Callable, TypeVar, cast
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class Decorator(contextlib.ContextDecorator):
@@ -18,7 +20,7 @@ class Decorator(contextlib.ContextDecorator):
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> Any:
         raise NotImplementedError
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, function: _Function) -> _Function:
         if inspect.isgeneratorfunction(function):
 
             @functools.wraps(function)
@@ -26,7 +28,7 @@ class Decorator(contextlib.ContextDecorator):
                 with self:
                     return (yield from function(*arguments, **named))
 
-            return generated
+            return cast(_Function, generated)
         if inspect.isasyncgenfunction(function):
             # There is no `yield from` for these; what is sent to them would be lost.
             raise TypeError(f"{type(self).__name__}: {function.__qualname__} is an asynchronous generator; use `with` inside it")
@@ -37,5 +39,5 @@ class Decorator(contextlib.ContextDecorator):
                 with self:
                     return await function(*arguments, **named)
 
-            return awaited
+            return cast(_Function, awaited)
         return super().__call__(function)
