@@ -44,7 +44,7 @@ if [ "${1:-}" = sanitize ]; then
     exit $status
 fi
 # A process for each: one that ends in a failed driver does not hide the others.
-for step in ${*:-devices oracle dry exhaustion gradients peaks examples bench}; do
+for step in ${*:-devices oracle dry exhaustion interrupted gradients peaks examples bench}; do
     timeout 300 "$here/gpu_bundle" "$step" >"$out/$step.txt" 2>&1 || status=1
     tail -n 40 "$out/$step.txt"
 done

@@ -2,7 +2,8 @@
 
 use plimsoll_tensor::{LayerNormOptions, Tensor};
 use plimsoll_testkit::checks::exhaustion::{Bench, every_operation_survives};
-use plimsoll_testkit::failing::for_every_allocation_failure;
+use plimsoll_testkit::checks::interrupted::the_same_is_learnt;
+use plimsoll_testkit::failing::{failing_device, for_every_allocation_failure};
 
 fn survives(bench: &Bench) {
     let survived = every_operation_survives(bench);
@@ -38,4 +39,11 @@ fn a_training_step_survives_every_failed_allocation() {
         step(&gain)
     });
     assert!(failures > 12, "only {failures} allocations failed");
+}
+
+#[test]
+fn training_that_runs_out_of_memory_again_and_again_learns_the_same() {
+    let (device, tap) = failing_device();
+    let failures = the_same_is_learnt(device, &tap, 300).unwrap();
+    assert!(failures > 60, "only {failures} steps failed");
 }

@@ -125,6 +125,10 @@ impl<O: FusedRule> Fused<O> {
     }
 
     fn step_groups(&mut self, scaling: Scaling<'_>) -> Result<()> {
+        // Before the first group has stepped: where memory runs out, none has.
+        if self.groups.len() > 1 {
+            self.groups.iter_mut().try_for_each(begin_group)?;
+        }
         self.groups.iter_mut().try_for_each(|group| step_group(group, None, scaling))
     }
 
@@ -192,6 +196,21 @@ struct Work {
     places: Vec<usize>,
     params: Vec<Tensor>,
     grads: Vec<Tensor>,
+}
+
+/// Makes what is kept beside the parameters that step for the first time.
+fn begin_group<O: FusedRule>(group: &mut ParamGroup<O>) -> Result<()> {
+    let (_plain, _phase) = (NoGrad::enter(), enter_phase(Phase::Optimizer));
+    let mut captures = Captures::default();
+    let ParamGroup { options, params, rates, .. } = group;
+    for GroupedParameter { name, parameter, kept } in params.iter_mut() {
+        let param = parameter.tensor();
+        if param.grad().is_some() && !kept.has_all(options, &param) {
+            captures.check((options, rates), &param, kept)?;
+            kept.begin(options, &param, name.as_deref())?;
+        }
+    }
+    Ok(())
 }
 
 /// One step of a group, or of one parameter of it.

@@ -3,13 +3,15 @@
 //!
 //! `oracle` compares values, `gradients` derivatives, `dry` bytes, `exhaustion` what happens when
 //! memory runs out, `once` what a sanitizer sees, all over the one list of cases; `devices` holds
-//! programs of more than one operation, and what only a device can do.
+//! programs of more than one operation, and what only a device can do; `interrupted` trains while
+//! memory runs out.
 
 pub mod devices;
 pub mod dry;
 pub mod exhaustion;
 pub mod gradients;
 mod graph;
+pub mod interrupted;
 pub mod once;
 pub mod oracle;
 

@@ -145,6 +145,7 @@ class FusedOptimizer(Optimizer):
         if closure is not None:
             with enable_grad():
                 loss = closure()
+        works = []
         for group in self.param_groups:
             params, grads = [], []
             for param in group["params"]:
@@ -160,7 +161,12 @@ class FusedOptimizer(Optimizer):
             if params and self.defaults.get("differentiable"):
                 self._step_recorded(group, params, grads)
             elif params:
-                self._step_group(group, params, grads)
+                if len(self.param_groups) > 1:
+                    # Before the first group has stepped: where memory runs out, none has.
+                    self._begin_group(group, params)
+                works.append((group, params, grads))
+        for group, params, grads in works:
+            self._step_group(group, params, grads)
         return loss
 
     def _check_not_captured(self, param: Tensor) -> None:
@@ -182,10 +188,13 @@ class FusedOptimizer(Optimizer):
             if not self.state[param]:
                 del self.state[param]
 
-    def _step_group(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+    def _begin_group(self, group: dict[str, Any], params: list[Tensor]) -> None:
         for param in params:
             if not self.state[param]:
                 self._begun(group, param)
+
+    def _step_group(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+        self._begin_group(group, params)
         if not group.get("master_weights"):
             self._run(group, params, grads, self._numbers(group))
             return

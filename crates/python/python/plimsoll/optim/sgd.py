@@ -59,6 +59,9 @@ class SGD(FusedOptimizer):
     def _states(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("momentum_buffer",) if group["momentum"] != 0 else ()
 
+    def _begin_group(self, group: dict[str, Any], params: list[Tensor]) -> None:
+        """A buffer that is not there tells a parameter's first step: they are made by that."""
+
     def _step_group(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
         """Buffers that have no values yet become the gradient: an operation of their own at the first step."""
         has_momentum, copies = group["momentum"] != 0, bool(group.get("master_weights"))

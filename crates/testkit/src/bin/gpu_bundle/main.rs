@@ -17,15 +17,17 @@ use plimsoll_memory::Configuration;
 use plimsoll_tensor::{backends, device};
 use plimsoll_testkit::checks::devices::{EVERYWHERE, ON_A_GPU, gpu};
 use plimsoll_testkit::checks::exhaustion::{Bench, every_operation_survives};
+use plimsoll_testkit::checks::interrupted::the_same_is_learnt;
 use plimsoll_testkit::checks::once::{self, Part};
 use plimsoll_testkit::checks::{dry, gradients, oracle};
+use plimsoll_testkit::failing::failing_cuda_device;
 use plimsoll_testkit::{examples, subject, workloads};
 
 /// A step: it panics or gives an error where something is wrong, and says what it did.
 type Step = fn() -> plimsoll_tensor::Result<String>;
 
 /// `devices` is first: it looks at what happens before a GPU is opened.
-const STEPS: [(&str, Step); 8] = [
+const STEPS: [(&str, Step); 9] = [
     ("devices", devices),
     ("oracle", || {
         let tally = oracle::every_operation_agrees(subject::cuda_device()?);
@@ -44,6 +46,11 @@ const STEPS: [(&str, Step); 8] = [
         survived.tally.assert_right(50);
         let (forward, backward) = (survived.forward, survived.backward);
         Ok(format!("{forward} forward and {backward} backward allocations failed"))
+    }),
+    ("interrupted", || {
+        let (cuda, tap) = failing_cuda_device()?;
+        let failures = the_same_is_learnt(cuda, &tap, 10_000)?;
+        Ok(format!("{failures} of 10000 steps failed, nothing was lost"))
     }),
     ("gradients", || {
         let tally = gradients::every_gradient_is_right(subject::cuda_device()?);
