@@ -287,3 +287,25 @@ def test_graphs_do_not_see_writes_through_data():
         x.mul_(2)
     assert (other._version, x._version) == (1, 1)
     loss.backward()
+
+
+@pytest.mark.parametrize("name", ["exp_", "relu_", "sigmoid_", "tanh_", "sqrt_", "sin_"])
+def test_gradients_of_gradients_through_writes_to_views(name):
+    root = pm.tensor([1.5, 0.5, 2.0, 3.0], dtype=pm.float64, requires_grad=True)
+
+    def written(x):
+        x = x.clone()
+        getattr(x[1:3], name)()
+        return x
+
+    def joined(x):
+        return pm.cat([x[:1], getattr(x[1:3], name[:-1])(), x[3:]])
+
+    found = []
+    for function in (written, joined):
+        upper = pm.tensor([1.0, 2.0, 3.0, 4.0], dtype=pm.float64, requires_grad=True)
+        (first,) = pm.autograd.grad(function(root), root, upper, create_graph=True)
+        found.append([first, *pm.autograd.grad(first.square().sum(), [root, upper])])
+    for ours, expected in zip(*found, strict=True):
+        assert ours.tolist() == pytest.approx(expected.tolist(), abs=1e-12)
+    assert pm.autograd.gradgradcheck(written, [root])

@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use super::node::{Edge, Node};
 use super::runs::RunScope;
 use super::saved_hooks::{self, PackedTensor};
+use super::views;
 use crate::Tensor;
 use crate::operation::Saves;
 use crate::storage::Storage;
@@ -338,7 +339,15 @@ impl Saved {
             (SavedFrom::Edge(Some(Edge::Node(node, output))), _) => {
                 tensor.set_node(node.clone(), *output);
             }
-            (SavedFrom::Output(output), Some(node)) => tensor.set_node(node.clone(), *output),
+            (SavedFrom::Output(output), Some(node)) => match &node.chain {
+                None => tensor.set_node(node.clone(), *output),
+                // The node is the base's, and this a view of it.
+                Some(chain) => {
+                    if let Some(Edge::Node(view, output)) = views::written_part(node, chain) {
+                        tensor.set_node(view, output);
+                    }
+                }
+            },
             (SavedFrom::Edge(None), _) | (SavedFrom::Output(_), None) => {}
         }
         Ok(tensor)

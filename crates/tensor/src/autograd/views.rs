@@ -15,6 +15,7 @@ use super::node::{Chain, Derivative, Edge, Node};
 use super::saved::SavedTensors;
 use super::slot::State;
 use crate::Tensor;
+use crate::device::Entry;
 use crate::lock::Mutex;
 use crate::operation::{Inferred, Needs, Operation};
 use plimsoll_kernels::Meta;
@@ -132,12 +133,25 @@ pub(super) fn edge(tensor: &Tensor, view: &Arc<ViewOf>) -> Option<Edge> {
 
 /// Nodes for the chain of views, starting from the base's present edge.
 fn replay(base: &Tensor, chain: &[Arc<dyn Operation>]) -> Option<Edge> {
-    let mut edge = base.edge()?;
-    let mut meta = base.meta().clone();
+    let origin = base.storage().origin().unwrap_or(plimsoll_memory::OriginId::UNKNOWN);
+    replay_from(base.edge()?, base.meta().clone(), (origin, base.entry()), chain)
+}
+
+/// The place in the graph of what `node` wrote through a view: the view of the base as it left it.
+pub(super) fn written_part(node: &Arc<Node>, chain: &[Arc<dyn Operation>]) -> Option<Edge> {
+    let base = node.outputs.first()?.clone();
+    replay_from(Edge::Node(node.clone(), 0), base, (node.origin, node.entry), chain)
+}
+
+fn replay_from(
+    mut edge: Edge,
+    mut meta: Meta,
+    (origin, entry): (plimsoll_memory::OriginId, &'static Entry),
+    chain: &[Arc<dyn Operation>],
+) -> Option<Edge> {
     for op in chain {
         // The same rule gave this layout before, so it gives it again.
         let Ok(Inferred::View(output)) = op.infer(&[&meta], Needs::ALL) else { return None };
-        let origin = base.storage().origin().unwrap_or(plimsoll_memory::OriginId::UNKNOWN);
         let made_by = origin.get();
         let node = Node {
             derivative: Derivative::Operation(op.clone()),
@@ -146,7 +160,7 @@ fn replay(base: &Tensor, chain: &[Arc<dyn Operation>]) -> Option<Edge> {
             origin,
             site: made_by.site,
             module: made_by.module,
-            entry: base.entry(),
+            entry,
             edges: smallvec::smallvec![Some(edge)],
             inputs: smallvec::smallvec![meta],
             outputs: smallvec::smallvec![output.clone()],
