@@ -241,3 +241,39 @@ def test_the_entropy_of_counts():
     assert d.Multinomial(5, T([0.3, 0.7])).entropy().item() == pytest.approx(1.4136, abs=5e-5)
     listed = d.OneHotCategorical(pm.ones(2)).enumerate_support()
     assert listed.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_a_binomials_gradient_at_even_odds():
+    logits = pm.tensor(0.0, requires_grad=True)
+    (slope,) = pm.autograd.grad(d.Binomial(1.0, logits=logits).log_prob(pm.tensor(0.0)), logits)
+    assert slope.item() == -0.5
+
+
+def test_parameters_that_follow_from_others_keep_gradients():
+    matrix = pm.eye(2, requires_grad=True)
+    normal = d.MultivariateNormal(pm.zeros(2), matrix)
+    with pm.no_grad():
+        assert normal.scale_tril.requires_grad
+    normal.scale_tril.sum().backward()
+    assert matrix.grad.tolist() == [[0.5, 0.5], [0.5, 0.5]]
+
+
+def test_expanded_distributions_keep_their_class():
+    class Own(d.Independent):
+        pass
+
+    class WithArguments(d.Independent):
+        def __init__(self):
+            super().__init__(d.Normal(pm.zeros(3), 1.0), 1)
+
+    made = Own(d.Normal(pm.zeros(3), 1.0), 1).expand((2,))
+    assert type(made) is Own and (made.batch_shape, made.event_shape) == ((2,), (3,))
+    with pytest.raises(NotImplementedError, match="must also define a custom .expand"):
+        WithArguments().expand((2,))
+
+
+def test_no_draw_of_a_beta_distribution_is_an_end():
+    for dtype in (pm.float32, pm.float64):
+        small = pm.tensor(1e-2, dtype=dtype)
+        drawn = d.Beta(small, small).sample([2000])
+        assert 0 < drawn.min().item() and drawn.max().item() < 1

@@ -94,8 +94,9 @@ def _standard_gamma(self: Tensor, generator: Any = None) -> Tensor:
 def _sample_dirichlet(self: Tensor, generator: Any = None) -> Tensor:
     """Draws of Dirichlet distributions, whose concentrations are along the last dimension."""
     drawn = _gamma(self.to(_plimsoll.float64), generator)
-    tiny = finfo(self.dtype).tiny
-    return (drawn / drawn.sum(-1, keepdim=True)).clamp(min=tiny).to(self.dtype)
+    facts = finfo(self.dtype)
+    # Neither 0 nor 1, of which densities are not finite.
+    return (drawn / drawn.sum(-1, keepdim=True)).clamp(facts.tiny, 1 - facts.eps / 2).to(self.dtype)
 
 
 def poisson(input: Tensor, generator: Any = None) -> Tensor:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 from .. import _plimsoll
 from .._plimsoll import Tensor
 from ..nn import functional
 from . import constraints
-from .distribution import Distribution, all_hold, all_tensors
+from .distribution import Distribution, all_hold, all_tensors, lazy_property
 
 
 def probabilities(values: Tensor) -> Tensor:
@@ -41,12 +40,12 @@ class OfChance(Distribution):
     def _given(self, value: Tensor) -> None:
         vars(self)["probs" if self._is_probs else "logits"] = value
 
-    @cached_property
+    @lazy_property
     def probs(self) -> Tensor:
         """The probability."""
         return self.logits.sigmoid()
 
-    @cached_property
+    @lazy_property
     def logits(self) -> Tensor:
         """The logarithm of its odds."""
         kept = probabilities(self.probs)

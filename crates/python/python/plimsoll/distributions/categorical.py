@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 from .. import _plimsoll
@@ -11,7 +10,7 @@ from .._size import Size
 from ..nn import functional
 from . import constraints
 from .bernoulli import probabilities
-from .distribution import Distribution
+from .distribution import Distribution, lazy_property
 
 
 class Categorical(Distribution):
@@ -50,12 +49,12 @@ class Categorical(Distribution):
     def support(self) -> Any:
         return constraints.integer_interval(0, self._num_events - 1)
 
-    @cached_property
+    @lazy_property
     def probs(self) -> Tensor:
         """The probabilities."""
         return functional.softmax(self.logits, dim=-1)
 
-    @cached_property
+    @lazy_property
     def logits(self) -> Tensor:
         """Their logarithms."""
         return probabilities(self.probs).log()

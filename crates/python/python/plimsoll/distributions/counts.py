@@ -110,7 +110,8 @@ class Binomial(_Trials):
         count, logits = self.total_count, self.logits
         ways = (count + 1).lgamma() - (value + 1).lgamma() - (count - value + 1).lgamma()
         # The logarithm of 1 + exp(logits), which does not overflow.
-        return value * logits - count * (logits.clamp(min=0) + (-logits.abs()).exp().log1p()) + ways
+        size = logits.abs()
+        return value * logits - count * ((logits + size) / 2 + (-size).exp().log1p()) + ways
 
     def entropy(self) -> Tensor:
         every = self.total_count.max().item()

@@ -6,9 +6,10 @@ from __future__ import annotations
 import copy
 import functools
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import _plimsoll
+from .._modes import enable_grad
 from .._plimsoll import Tensor
 from .._size import Size
 from . import constraints
@@ -26,6 +27,21 @@ def all_tensors(*values: Any) -> tuple[Tensor, ...]:
 def all_hold(holds: Tensor) -> bool:
     """Whether a condition holds everywhere. A dry run has no values to look at, and takes it that it does."""
     return holds.device._is_dry or bool(holds.all())
+
+
+if TYPE_CHECKING:
+    from functools import cached_property
+
+    lazy_property = cached_property
+else:
+
+    class lazy_property(functools.cached_property):  # noqa: N801 (PyTorch's name)
+        """A parameter that follows from another: computed when it is first asked for, with gradients even where none are
+        recorded, and kept."""
+
+        def __get__(self, instance: Any, owner: Any = None) -> Any:
+            with enable_grad():
+                return super().__get__(instance, owner)
 
 
 def is_computed(of: object, name: str) -> bool:
@@ -119,9 +135,7 @@ class Distribution:
         >>> Gamma(2.0, 4.0).expand((3,)).mean
         tensor([0.5000, 0.5000, 0.5000])
         """
-        if not type(self).__init__.__module__.startswith(f"{__package__}."):
-            name = type(self).__name__
-            raise NotImplementedError(f"Subclass {name} that defines a custom __init__ method must also define a custom .expand() method.")
+        self._check_expands()
         shape, dims = tuple(batch_shape), len(self._batch_shape)
         made = copy.copy(self)
         for attribute, value in vars(self).items():
@@ -130,6 +144,19 @@ class Distribution:
             elif isinstance(value, Tensor) and attribute not in self._shared:
                 setattr(made, attribute, value.expand(shape + tuple(value.shape[dims:])))
         made._batch_shape = Size(shape)
+        return made
+
+    def _check_expands(self) -> None:
+        """A class whose arguments are not known here cannot be made anew."""
+        if not type(self).__init__.__module__.startswith(f"{__package__}."):
+            name = type(self).__name__
+            raise NotImplementedError(f"Subclass {name} that defines a custom __init__ method must also define a custom .expand() method.")
+
+    def _made_anew(self, base: type, *args: Any) -> Any:
+        """An object of this one's class with other arguments of the class that it inherits from."""
+        self._check_expands()
+        made = type(self).__new__(type(self))
+        base.__init__(made, *args)  # type: ignore[misc]
         return made
 
     @property
@@ -257,7 +284,8 @@ class Independent(Distribution):
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         own = tuple(self._event_shape)[: self.reinterpreted_batch_ndims]
-        return Independent(self.base_dist.expand(tuple(batch_shape) + own), self.reinterpreted_batch_ndims, self._validate_args)
+        base = self.base_dist.expand(tuple(batch_shape) + own)
+        return self._made_anew(Independent, base, self.reinterpreted_batch_ndims, self._validate_args)
 
     @property
     def has_enumerate_support(self) -> bool:  # type: ignore[override]

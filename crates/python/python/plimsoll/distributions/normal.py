@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import Any
 
 from .. import _plimsoll
 from .._plimsoll import Tensor
 from . import constraints
-from .distribution import Distribution, LocationScale, all_tensors
+from .distribution import Distribution, LocationScale, all_tensors, lazy_property
 
 _LOG_ROOT = math.log(math.sqrt(2 * math.pi))
 
@@ -187,7 +186,7 @@ class MultivariateNormal(Distribution):
         vars(self)[name] = matrix.expand(*batch, size, size)
         super().__init__(batch, (size,), validate_args)
 
-    @cached_property
+    @lazy_property
     def _factor(self) -> Tensor:
         """The Cholesky factor, kept under a name of its own: what was asked for is shown, and this need not have been."""
         own = vars(self)
@@ -195,17 +194,17 @@ class MultivariateNormal(Distribution):
             return own["scale_tril"]  # type: ignore[no-any-return]
         return _plimsoll.cholesky(own["covariance_matrix"] if "covariance_matrix" in own else own["precision_matrix"].inverse())
 
-    @cached_property
+    @lazy_property
     def scale_tril(self) -> Tensor:
         """The Cholesky factor of the covariance."""
         return self._factor
 
-    @cached_property
+    @lazy_property
     def covariance_matrix(self) -> Tensor:
         """The covariance."""
         return self._factor @ self._factor.mT
 
-    @cached_property
+    @lazy_property
     def precision_matrix(self) -> Tensor:
         """The inverse of the covariance."""
         return self.covariance_matrix.inverse()

@@ -53,7 +53,7 @@ class TransformedDistribution(Distribution):
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         shape = tuple(ComposeTransform(self.transforms).inverse_shape(tuple(batch_shape) + tuple(self.event_shape)))
         base = self.base_dist.expand(shape[: len(shape) - len(self.base_dist.event_shape)])
-        return TransformedDistribution(base, self.transforms, self._validate_args)
+        return self._made_anew(TransformedDistribution, base, self.transforms, self._validate_args)
 
     @constraints.dependent_property(is_discrete=False)
     def support(self) -> Any:
@@ -135,7 +135,7 @@ class MixtureSameFamily(Distribution):
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         shape = tuple(batch_shape)
         component = self.component_distribution.expand((*shape, self.component_distribution.batch_shape[-1]))
-        return MixtureSameFamily(self.mixture_distribution.expand(shape), component, self._validate_args)
+        return self._made_anew(MixtureSameFamily, self.mixture_distribution.expand(shape), component, self._validate_args)
 
     @constraints.dependent_property
     def support(self) -> Any:

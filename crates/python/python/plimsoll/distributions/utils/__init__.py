@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from numbers import Number
 from typing import Any
 
 from ..._plimsoll import Tensor
 from ...nn import functional
 from ..bernoulli import probabilities
-from ..distribution import all_tensors
+from ..distribution import all_tensors, lazy_property
 
 __all__ = ["broadcast_all", "clamp_probs", "euler_constant", "lazy_property", "logits_to_probs", "probs_to_logits"]
 
 euler_constant = 0.57721566490153286060
-#: A parameter that follows from another: computed when it is first asked for, and kept.
-lazy_property = cached_property
 clamp_probs = probabilities
 
 
