@@ -13,6 +13,8 @@ FORWARD = {"fwAD", "forward_ad", "check_forward_ad", "dual_level", "make_dual", 
 VMAP = {"vmap", "is_grads_batched", "check_batched_grad", "check_batched_forward_grad", "generate_vmap_rule", "_vmap_internals"}
 COMPLEX = {"cfloat", "cdouble", "chalf", "view_as_real", "view_as_complex", "imag", "polar"}
 DEVICES = {"cuda", "mps", "xpu", "mtia"}
+# Decorators that run a test on every entry of a database of samples.
+SAMPLES = {"ops", "optims", "modules"}
 
 
 class Sources:
@@ -61,6 +63,8 @@ def why_not(owner: str, name: str, nodes: list[ast.FunctionDef], arguments: dict
         return "vmap"
     if "sparse" in name:
         return "sparse"
+    if nodes and SAMPLES & {word for item in nodes[0].decorator_list for word in words(item)}:
+        return "samples of PyTorch's databases, which the tables above compare"
     return next((why for node in nodes if (why := source_says(node, bool(dtypes)))), None)
 
 

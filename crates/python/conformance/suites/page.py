@@ -20,7 +20,7 @@ def judged(row: Row) -> Row:
     if row["status"] != "skipped":
         return row
     if ELSEWHERE.search(row["words"]):
-        return row | {"status": "not counted", "words": "CUDA"}
+        return row | {"status": "not counted", "words": "much memory" if "memory" in row["words"] else "CUDA"}
     return row | {"status": "failed", "words": f"skipped: {row['words']}"}
 
 
@@ -99,18 +99,24 @@ def by_class(titles: list[str]) -> str:
 
 
 def whole(rows: dict[str, list[Row]]) -> str:
-    lines = [HEADING, "", *PREFACE, "", "| file | tests that count | passed | failed | not counted | variants passed |"]
+    lines = [HEADING, "", *PREFACE, "", *figures(rows), ""]
+    for name, listed in rows.items():
+        lines += section(name, listed)
+    return "\n".join(lines)
+
+
+def figures(rows: dict[str, list[Row]]) -> list[str]:
+    """A row a file."""
+    lines = ["| file | tests that count | passed | failed | not counted | variants passed |"]
     lines.append("| --- | ---: | ---: | ---: | ---: | ---: |")
     for name, listed in rows.items():
         found = Counter(row["status"] for row in tests(listed))
         counted = sum(found.values()) - found["not counted"]
         each = Counter(row["status"] for row in listed)
         variants = f"{each['passed']} of {len(listed) - each['not counted']}"
-        lines.append(f"| `{name}.py` | {counted} | {found['passed']} | {counted - found['passed']} | {found['not counted']} | {variants} |")
-    lines.append("")
-    for name, listed in rows.items():
-        lines += section(name, listed)
-    return "\n".join(lines)
+        path = name.replace(".", "/")
+        lines.append(f"| `{path}.py` | {counted} | {found['passed']} | {counted - found['passed']} | {found['not counted']} | {variants} |")
+    return lines
 
 
 HEADING = "# PyTorch's own test files"
@@ -127,10 +133,25 @@ PREFACE = [
 ]
 
 
-def write(path: Path, rows: dict[str, list[Row]]) -> None:
+FURTHER = "# PyTorch's further test files"
+FURTHER_PREFACE = [
+    "Written by `cargo xtask conformance suites FOLDER --further --write-docs`; do not edit. The same for files whose failures are too many",
+    "to list here: most expect PyTorch's words in a message, or names of its inner parts, dtypes that are not here (unsigned, quantized,",
+    "float8), SciPy or files of its tests. Not counted are, besides, tests that run every sample of a database, which the tables above",
+    "compare, and tests that need much memory. `target/conformance/further-suites.json` has each with its traceback.",
+]
+
+
+def write(path: Path, rows: dict[str, list[Row]], further: bool) -> None:
     """Puts the section in place of the one that is there; what stands before and after it is other runs'."""
     text = path.read_text() if path.exists() else ""
-    before, _, rest = text.partition(f"\n{HEADING}\n")
+    heading = FURTHER if further else HEADING
+    made = "\n".join([FURTHER, "", *FURTHER_PREFACE, "", *figures(rows)]) if further else whole(rows)
+    before, found, rest = text.partition(f"\n{heading}\n")
+    if further and not found:
+        # After the other files, before what follows them.
+        at = text.find("\n# ", text.find(f"\n{HEADING}\n") + 1)
+        before, rest = (text[:at], text[at:]) if at >= 0 else (text, "")
     following = rest.find("\n# ")
     after = rest[following:] if following >= 0 else ""
-    path.write_text(before.rstrip("\n") + "\n\n" + whole(rows).rstrip("\n") + "\n" + after)
+    path.write_text(before.rstrip("\n") + "\n\n" + made.rstrip("\n") + "\n" + after)

@@ -67,12 +67,21 @@ class Tolerant(ast.NodeTransformer):
             return [self._guarded(node, [node.name])]
         if isinstance(node, ast.Assign):
             return [self._guarded(node, [name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)])]
+        if isinstance(node, ast.If):
+            node.body = [made for statement in node.body for made in self._statement(statement)]
+            node.orelse = [made for statement in node.orelse for made in self._statement(statement)]
+        if isinstance(node, (ast.For, ast.With, ast.Expr)) and "instantiate" not in ast.dump(node):
+            return [self._guarded(node, [])]
         return [node]
 
     def _member(self, node: ast.stmt) -> list[ast.stmt]:
         if isinstance(node, ast.FunctionDef) and node.decorator_list:
             node.decorator_list = [Dtypes().visit(decorator) for decorator in node.decorator_list]
             return [self._guarded(node, [node.name])]
+        if isinstance(node, ast.Assign):
+            return [self._guarded(node, [name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)])]
+        if isinstance(node, (ast.For, ast.With, ast.If)):
+            return [self._guarded(node, [])]
         return [node]
 
     def _import(self, node: ast.Import | ast.ImportFrom, alias: ast.alias) -> ast.stmt:

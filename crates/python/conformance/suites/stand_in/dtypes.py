@@ -105,3 +105,25 @@ def all_mps_types_and(*more: Any) -> tuple:
 
 def highest_precision_float(device: Any) -> Any:
     return torch.float64
+
+
+def get_all_dtypes(include_half=True, include_bfloat16=True, include_bool=True, include_complex=True, include_complex32=False, include_qint=False) -> list:
+    more = {"bool": include_bool, "float16": include_half, "bfloat16": include_bfloat16, "complex32": include_complex32}
+    return [*get_all_int_dtypes(), *_FLOATING, *(_COMPLEX if include_complex else []), *(by_name(name) for name, wanted in more.items() if wanted)]
+
+
+def get_all_math_dtypes(device: Any) -> list:
+    return [*get_all_int_dtypes(), *_FLOATING, *_COMPLEX]
+
+
+def get_all_int_dtypes() -> list:
+    return list(_INTEGRAL)
+
+
+def get_all_qint_dtypes() -> list:
+    return [by_name(name) for name in ("qint8", "quint8", "qint32", "quint4x2", "quint2x4")]
+
+
+float_to_corresponding_complex_type_map = {
+    by_name(real): by_name(pair) for real, pair in (("float16", "complex32"), ("float32", "complex64"), ("float64", "complex128"))
+}

@@ -6,8 +6,10 @@ import contextlib
 import functools
 import gc
 import platform
+import re
 import sys
 import types
+import unittest
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,7 +19,8 @@ import torch
 from torch.testing import make_tensor
 
 from stand_in import dtypes as dtype_lists
-from stand_in import variants
+from stand_in import common_names, variants
+from stand_in.nn_case import NN
 from stand_in.test_case import TestCase
 
 NATIVE = ("cpu", "cuda", "xpu", "meta", "mps", "mtia")
@@ -152,6 +155,9 @@ COMMON = {
     "skipIfSlowGradcheckEnv": as_it_is,
     "skipCUDANonDefaultStreamIf": as_it_is,
     "xfailIfTorchDynamo": as_it_is,
+    **common_names.COMMON,
+    **dict.fromkeys(common_names.CHANGE_NOTHING, as_it_is),
+    **dict.fromkeys(common_names.OFF, False),
 }
 DEVICES = {
     "instantiate_device_type_tests": variants.instantiate_device_type_tests,
@@ -170,13 +176,26 @@ DEVICES = {
     "skipLazy": as_it_is,
     "skipXLA": as_it_is,
     "skipXPUIf": as_it_is,
+    "precisionOverride": variants.precisionOverride,
+    "toleranceOverride": variants.toleranceOverride,
+    "tol": variants.tol,
+    "onlyAccelerator": variants.only_on("cuda"),
+    "largeTensorTest": common_names.large_tensor_test,
+    "get_all_device_types": lambda: ["cpu"],
+    "skipCPUIf": unittest.skipIf,
+    "skipIf": unittest.skipIf,
+    "TEST_WITH_ROCM": False,
+    "PYTORCH_CUDA_MEMCHECK": False,
+    **dict.fromkeys(common_names.CHANGE_NOTHING_BY_DEVICE, as_it_is),
 }
 MODULES: dict[str, dict[str, Any]] = {
     "torch.testing._internal": {},
     "torch.testing._internal.common_utils": COMMON,
     "torch.testing._internal.common_device_type": DEVICES,
-    "torch.testing._internal.common_cuda": {"TEST_CUDA": False, "TEST_MULTIGPU": False},
-    "torch.testing._internal.common_dtype": {name: value for name, value in vars(dtype_lists).items() if "types" in name or "highest" in name},
+    "torch.testing._internal.common_cuda": common_names.CUDA | {"tf32_on_and_off": as_it_is, "xfailCUDAIfSM89OrLaterOnWindows": as_it_is},
+    "torch.testing._internal.common_mkldnn": {"reduced_f32_on_and_off": as_it_is},
+    "torch.testing._internal.common_nn": NN | {"freeze_rng_state": freeze_rng_state},
+    "torch.testing._internal.common_dtype": {name: value for name, value in vars(dtype_lists).items() if re.search("type|highest", name)},
     "torch.testing._internal.logging_utils": {"LoggingTestCase": TestCase},
     "torch.testing._internal.common_methods_invocations": {"mask_not_all_zeros": mask_not_all_zeros},
 }

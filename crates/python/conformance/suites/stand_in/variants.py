@@ -85,6 +85,52 @@ class dtypesIfXPU(dtypes):
     device = "xpu"
 
 
+class tol:
+    """An absolute and a relative tolerance."""
+
+    def __init__(self, atol: float, rtol: float) -> None:
+        self.atol, self.rtol = atol, rtol
+
+
+class toleranceOverride:
+    """Least tolerances of a test for some dtypes."""
+
+    def __init__(self, by_dtype: dict[Any, tol]) -> None:
+        self.by_dtype = by_dtype
+
+    def __call__(self, test: Callable) -> Callable:
+        test.tolerances = {**getattr(test, "tolerances", {}), **self.by_dtype}
+        return test
+
+
+def precisionOverride(by_dtype: dict[Any, float]) -> toleranceOverride:
+    return toleranceOverride({dtype: tol(value, 0.0) for dtype, value in by_dtype.items()})
+
+
+class swap:
+    """A test with and without modules' parameters being swapped when they are converted."""
+
+    def __init__(self, values: Iterable[bool]) -> None:
+        self.cases = lambda: ((f"swap_{value}", {}, [functools.partial(swapping, value)]) for value in list(values))
+
+    def __call__(self, test: Callable) -> Callable:
+        test.parameters = [*getattr(test, "parameters", []), self]
+        return test
+
+
+def swapping(value: bool, test: Callable) -> Callable:
+    @functools.wraps(test)
+    def run(*args: Any, **named: Any) -> Any:
+        was = torch.__future__.get_swap_module_params_on_conversion()
+        torch.__future__.set_swap_module_params_on_conversion(value)
+        try:
+            return test(*args, **named)
+        finally:
+            torch.__future__.set_swap_module_params_on_conversion(was)
+
+    return run
+
+
 def variants(name: str, test: Callable, device: str | None) -> Iterator[tuple[str, dict[str, Any], list[Callable]]]:
     """Every variant of a test: its name, its arguments, decorators that it alone has."""
     cases: list[tuple[str, dict[str, Any], list[Callable]]] = [("", {}, [])]
@@ -117,6 +163,8 @@ def put(target: type, name: str, test: Callable, arguments: dict[str, Any], deco
             for each in value if isinstance(value, (list, tuple)) else [value]:
                 if isinstance(each, AbsentDtype):
                     raise TypeError(f"there is no dtype {each.name} here")
+        if floor := getattr(test, "tolerances", {}).get(arguments.get("dtype")):
+            self.precision, self.rel_tol = floor.atol, floor.rtol
         return test(self, **arguments)
 
     run.generic = test.__name__
