@@ -1,11 +1,13 @@
 //! Tensors of given values: from lists, from NumPy, from DLPack. What is made from sizes is in
 //! `constructors.rs`.
 
+use std::sync::atomic::AtomicBool;
+
 use plimsoll_core::{DType, Device, Scalar, promote_dtypes};
 use plimsoll_tensor::{Tensor, default_dtype, fits};
-use pyo3::exceptions::{PyRuntimeError, PyUserWarning, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyRange, PySequence, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyRange, PySequence, PyString, PyTuple};
 
 use crate::arguments::Number;
 use crate::call::{call, fresh};
@@ -15,6 +17,7 @@ use crate::device::DeviceArg;
 use crate::dlpack;
 use crate::dtype::DTypeArg;
 use crate::numpy;
+use crate::said_once;
 use crate::tensor::{PyTensor, TensorObject};
 
 /// Warns as PyTorch does where a tensor is made of a tensor.
@@ -58,7 +61,15 @@ fn tensor<'py>(
 /// writes to both.
 #[pyfunction]
 fn from_numpy<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTensor>> {
-    wrap(py, numpy::from_array(py, array)?)
+    if !numpy::is_read_only(array)? {
+        return wrap(py, numpy::from_array(py, array)?);
+    }
+    // Writing to it would be an error of memory, or change what others hold for constant.
+    static SAID: AtomicBool = AtomicBool::new(false);
+    let message = "The given NumPy array is not writable, and a tensor can be written to: the tensor has a copy of its \
+                   values. Copy the array, or make it writable, to be without this warning.";
+    said_once::warn(py, &SAID, message)?;
+    wrap(py, numpy::from_array(py, &array.call_method0("copy")?)?)
 }
 
 /// A tensor over the memory of an object that speaks DLPack (another framework's tensor, an array),
@@ -120,6 +131,12 @@ impl Read {
                 Err(error) => sequence(data)?.ok_or(error)?,
             },
         };
+        if items.first().is_some_and(numpy::is_array) && !numpy::is_array(data) {
+            static SAID: AtomicBool = AtomicBool::new(false);
+            let message = "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting \
+                           the list to a single numpy.ndarray with numpy.array() before converting to a tensor.";
+            said_once::warn(data.py(), &SAID, message)?;
+        }
         if depth == 64 {
             return Err(PyValueError::new_err("lists nested 64 deep or more make no tensor"));
         }
@@ -131,7 +148,7 @@ impl Read {
         }
         if self.shape[depth] != items.len() as i64 {
             return Err(PyValueError::new_err(format!(
-                "the lists at depth {depth} differ in length: {} and {}",
+                "expected sequence of length {} at dim {depth} (got {})",
                 self.shape[depth],
                 items.len()
             )));
@@ -143,6 +160,7 @@ impl Read {
         if depth < self.shape.len() {
             return Err(different_depths());
         }
+        let is_first = depth > 0 && self.values.is_empty();
         let (value, dtype) = if let Ok(tensor) = data.cast::<PyTensor>() {
             let tensor = tensor.tensor().detach();
             if tensor.numel() != 1 {
@@ -155,7 +173,9 @@ impl Read {
         } else if let Some(dtype) = numpy::dtype_of_number(data)? {
             (data.call_method0("item")?.extract::<Number>()?.scalar(), dtype)
         } else {
-            let value = data.extract::<Number>()?.scalar();
+            let value =
+                data.extract::<Number>().map_err(|error| not_a_number(data, is_first, error))?;
+            let value = value.scalar();
             let dtype = match value {
                 Scalar::Bool(_) => DType::Bool,
                 Scalar::Int(_) => DType::I64,
@@ -186,10 +206,33 @@ fn items<'py>(data: &Bound<'py, PyAny>) -> PyResult<Option<Vec<Bound<'py, PyAny>
 
 /// The items of a sequence of another class, such as a deque; none of a text.
 fn sequence<'py>(data: &Bound<'py, PyAny>) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
-    if data.is_instance_of::<PyString>() || data.cast::<PySequence>().is_err() {
+    let has = |name| data.hasattr(name).unwrap_or(false);
+    let is_one = data.cast::<PySequence>().is_ok() || (has("__len__") && has("__getitem__"));
+    let is_other = data.is_instance_of::<PyString>()
+        || data.is_instance_of::<PyDict>()
+        || data.is_instance_of::<PyTensor>();
+    if is_other || !is_one {
         return Ok(None);
     }
     data.try_iter()?.collect::<PyResult<_>>().map(Some)
+}
+
+/// PyTorch's words for what makes no tensor; a number that is too large has its own. A text that
+/// comes first in a list is taken for a list itself.
+fn not_a_number(data: &Bound<'_, PyAny>, is_first: bool, error: PyErr) -> PyErr {
+    if !error.is_instance_of::<PyTypeError>(data.py()) {
+        return error;
+    }
+    match data.get_type().name() {
+        Ok(name) if data.is_instance_of::<PyString>() && !is_first => {
+            PyTypeError::new_err(format!("new(): invalid data type '{name}'"))
+        }
+        Ok(name) if data.is_instance_of::<PyString>() => {
+            PyValueError::new_err(format!("too many dimensions '{name}'"))
+        }
+        Ok(name) => PyRuntimeError::new_err(format!("Could not infer dtype of {name}")),
+        Err(_) => error,
+    }
 }
 
 fn different_depths() -> PyErr {

@@ -5,7 +5,7 @@
 
 use std::sync::OnceLock;
 
-use plimsoll_core::{DType, Error, Result};
+use plimsoll_core::{DType, Error, Result, Scalar};
 use plimsoll_tensor::signature::{Kind, Returns, Signature};
 use plimsoll_tensor::{Generator, Tensor, is_grad_enabled, no_grad};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -22,6 +22,7 @@ use crate::call::{Effort, call, call_of, in_call};
 use crate::companion::{register, wrap};
 use crate::device::DeviceArg;
 use crate::error::to_python;
+use crate::old_forms;
 use crate::overrides::{self, Call};
 use crate::random::{self, PyGenerator};
 use crate::subclass::{self, Class};
@@ -184,7 +185,7 @@ impl Function {
     }
 
     /// The arguments with a tensor for the number that comes first, of the dtype that the number
-    /// promotes the second to.
+    /// promotes the second to; of two numbers, of its own dtype.
     fn number_first<'py>(
         &self,
         args: &Bound<'py, PyTuple>,
@@ -197,13 +198,28 @@ impl Function {
         if first.is_instance_of::<PyTensor>() {
             return Ok(None);
         }
-        let Ok(beside) = second.cast::<PyTensor>() else { return Ok(None) };
         let Ok(number) = first.extract::<Number>() else { return Ok(None) };
-        let (py, beside) = (args.py(), beside.tensor());
-        let dtype = plimsoll_tensor::dtype_beside_number(beside.dtype(), number.scalar());
-        // One that does not fit is cut to the dtype by the operation, or never needs to be.
-        let dtype = if dtype.is_float() || dtype == DType::Bool { dtype } else { DType::I64 };
-        let number = call(py, || Tensor::scalar(number.scalar(), (dtype, beside.device())))?;
+        let (py, number) = (args.py(), number.scalar());
+        let number = match second.cast::<PyTensor>() {
+            Ok(beside) => {
+                let beside = beside.tensor();
+                let dtype = plimsoll_tensor::dtype_beside_number(beside.dtype(), number);
+                // One that does not fit is cut to the dtype by the operation, or never needs to be.
+                let dtype =
+                    if dtype.is_float() || dtype == DType::Bool { dtype } else { DType::I64 };
+                call(py, || Tensor::scalar(number, (dtype, beside.device())))?
+            }
+            // Two numbers: the second promotes the first.
+            Err(_) if second.extract::<Number>().is_ok() => {
+                let dtype = match number {
+                    Scalar::Bool(_) => DType::Bool,
+                    Scalar::Int(_) => DType::I64,
+                    Scalar::Float(_) => plimsoll_tensor::default_dtype(),
+                };
+                call(py, || Tensor::scalar(number, dtype))?
+            }
+            Err(_) => return Ok(None),
+        };
         let rest = args.iter().skip(1);
         let all: Vec<_> = std::iter::once(wrap(py, number)?.into_any()).chain(rest).collect();
         PyTuple::new(py, all).map(Some)
@@ -245,6 +261,11 @@ impl Function {
                     continue;
                 }
             };
+            if self.name == "meshgrid"
+                && !kwargs.is_some_and(|kwargs| kwargs.contains("indexing").unwrap_or(true))
+            {
+                old_forms::warn_of_order(py)?;
+            }
             let class = if plain { None } else { classes(slf, args, kwargs)? };
             return match (form, out, overload) {
                 (Form::InPlace, _, Overload { in_place: Some(run), new, .. }) => {
@@ -279,6 +300,11 @@ impl Function {
                 }
                 _ => Err(PyTypeError::new_err(format!("{}() has no such form", self.name))),
             };
+        }
+        if let Some((args, kwargs)) = old_forms::todays(self.name, slf.is_some(), args, kwargs)? {
+            let underscore = if form == Form::InPlace { "_" } else { "" };
+            old_forms::warn_once(py, &format!("{}{underscore}", self.name))?;
+            return self.run(py, slf, &args, Some(&kwargs), form);
         }
         too_large(args, kwargs)?;
         if COMPLEX_IS_A_VALUE.contains(&self.name) {
@@ -409,7 +435,7 @@ impl Function {
             return Ok(objects.into_any());
         }
         let class = self.results.get_or_try_init(py, || -> PyResult<Py<PyAny>> {
-            let make = py.import("collections")?.getattr("namedtuple")?;
+            let make = py.import("plimsoll._return_types")?.getattr("make")?;
             Ok(make.call1((self.name, names.to_vec()))?.unbind())
         })?;
         class.bind(py).call1(objects)

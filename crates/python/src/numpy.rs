@@ -97,6 +97,15 @@ pub(crate) fn to_array<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<
     numpy.call_method1("asarray", (Bound::new(py, LentMemory { lent, dtype })?,))
 }
 
+/// Whether it is an array whose memory may not be written to.
+pub(crate) fn is_read_only(array: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let Some(interface) = array.getattr_opt(intern!(array.py(), "__array_interface__"))? else {
+        return Ok(false);
+    };
+    let (_, read_only): (usize, bool) = interface.get_item("data")?.extract()?;
+    Ok(read_only)
+}
+
 /// A tensor over the memory of a NumPy array.
 pub(crate) fn from_array(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let refuse = |why: String| Err(PyValueError::new_err(format!("from_numpy: {why}")));

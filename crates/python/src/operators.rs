@@ -281,7 +281,9 @@ fn binary<'py>(
     name: &'static str,
     work: impl FnOnce(&Tensor, Other<'_>) -> Result<Tensor> + Send,
 ) -> Made<'py> {
-    let plain = overrides::is_plain(slf.as_any()) && overrides::is_plain(other.object());
+    let plain = !overrides::has_modes()
+        && overrides::is_plain(slf.as_any())
+        && overrides::is_plain(other.object());
     if !plain && let Some(answer) = overrides::ask_operator(slf, other.object(), name)? {
         return Ok(answer);
     }

@@ -3,10 +3,13 @@
 //! their bases and otherwise from left to right; who returns `NotImplemented` passes. Results of
 //! plain subclasses need no call: `subclass.rs` gives them their class.
 //!
+//! A mode (`TorchFunctionMode`), while it is entered, is asked before any class, the last one
+//! entered first, and of operations on plain tensors too.
+//!
 //! Operations of the tables (`function.rs`), operators and indexing ask here. Attributes and the
 //! methods that are written by hand (`to`, `backward`, ...) do not.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::PyTypeError;
@@ -22,6 +25,41 @@ use crate::tensor::PyTensor;
 thread_local! {
     /// How many guards are open that switch this off.
     static DISABLED: Cell<usize> = const { Cell::new(0) };
+    /// Modes that are entered, and how many: what every call looks at.
+    static MODES: RefCell<Vec<Py<PyAny>>> = const { RefCell::new(Vec::new()) };
+    static MODE_COUNT: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Whether a mode sees every operation of this thread.
+#[inline]
+pub(crate) fn has_modes() -> bool {
+    MODE_COUNT.get() > 0
+}
+
+/// Enters a mode on this thread.
+#[pyfunction]
+fn _push_function_mode(mode: Py<PyAny>) {
+    MODES.with_borrow_mut(|modes| modes.push(mode));
+    MODE_COUNT.set(MODE_COUNT.get() + 1);
+}
+
+/// Leaves the mode that was entered last, and gives it back.
+#[pyfunction]
+fn _pop_function_mode() -> Option<Py<PyAny>> {
+    let mode = MODES.with_borrow_mut(Vec::pop);
+    MODE_COUNT.set(MODES.with_borrow(Vec::len));
+    mode
+}
+
+/// Takes a mode off while it runs, so that it does not see its own operations.
+struct Off(Option<Py<PyAny>>);
+
+impl Drop for Off {
+    fn drop(&mut self) {
+        if let Some(mode) = self.0.take() {
+            _push_function_mode(mode);
+        }
+    }
 }
 
 /// Whether classes take nothing over on this thread, and results are plain tensors.
@@ -74,7 +112,8 @@ pub(crate) fn are_plain(
     args: &Bound<'_, PyTuple>,
     kwargs: Option<&Bound<'_, PyDict>>,
 ) -> bool {
-    slf.is_none_or(|slf| is_plain(slf.as_any()))
+    !has_modes()
+        && slf.is_none_or(|slf| is_plain(slf.as_any()))
         && args.iter_borrowed().all(|argument| is_plain(&argument))
         && kwargs.is_none_or(|kwargs| kwargs.iter().all(|(_, argument)| is_plain(&argument)))
 }
@@ -182,13 +221,29 @@ pub(crate) fn ask<'py>(
     for argument in arguments {
         asked.add_all(&argument)?;
     }
-    if !asked.own || are_disabled() {
+    let asks = asked.own && !are_disabled();
+    if !asks && !has_modes() {
         return Ok(None);
     }
     let Call { name, function, args, kwargs } = call()?;
     let py = function.py();
     let classes = asked.objects.iter().map(|object| object.get_type());
     let classes = PyTuple::new(py, classes.collect::<Vec<_>>())?;
+    let mode = Off(_pop_function_mode());
+    if let Some(mode) = &mode.0 {
+        let method = mode.bind(py).getattr(intern!(py, "__torch_function__"))?;
+        let named = kwargs.clone().unwrap_or_else(|| PyDict::new(py));
+        let answer = method.call1((&function, &classes, &args, named))?;
+        if !answer.is(py.NotImplemented()) {
+            return Ok(Some(answer));
+        }
+    }
+    drop(mode);
+    if !asks {
+        return Err(PyTypeError::new_err(format!(
+            "{name}(): the mode that sees operations returned NotImplemented"
+        )));
+    }
     for object in &asked.objects {
         let method = object.getattr(intern!(py, "__torch_function__"))?;
         let answer = match &kwargs {
@@ -226,7 +281,7 @@ pub(crate) fn ask_method<'py>(
     arguments: &[Bound<'py, PyAny>],
     name: &'static str,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    if is_plain(slf.as_any()) && arguments.iter().all(is_plain) {
+    if !has_modes() && is_plain(slf.as_any()) && arguments.iter().all(is_plain) {
         return Ok(None);
     }
     let py = slf.py();
@@ -246,7 +301,7 @@ pub(crate) fn ask_operator<'py>(
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = slf.py();
     match ask_method(slf, std::slice::from_ref(other), name) {
-        Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+        Err(error) if !has_modes() && error.is_instance_of::<PyTypeError>(py) => {
             Ok(Some(py.NotImplemented().into_bound(py)))
         }
         answer => answer,
@@ -306,5 +361,7 @@ fn as_class<'py>(
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(_push_function_mode, module)?)?;
+    module.add_function(wrap_pyfunction!(_pop_function_mode, module)?)?;
     module.add_class::<Disable>()
 }

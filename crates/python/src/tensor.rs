@@ -3,7 +3,7 @@
 //! sharing memory in `exchange.rs`, being an object in `object.rs`.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::{AtomicBool, AtomicPtr};
 
 use plimsoll_core::{DType, Scalar, normalize_dim};
 use plimsoll_tensor::Tensor;
@@ -19,6 +19,7 @@ use crate::device::PyDevice;
 use crate::dtype::{self, PyDType};
 use crate::error::to_python;
 use crate::overrides;
+use crate::said_once;
 use crate::size;
 
 /// A tensor.
@@ -231,7 +232,12 @@ impl PyTensor {
 
     /// The address of the first element; the memory stays there as long as the tensor lives.
     fn data_ptr(&self, py: Python<'_>) -> PyResult<usize> {
-        self.tensor(py).data_ptr().map_err(|error| to_python(py, error))
+        let tensor = self.tensor(py);
+        // Of no elements PyTorch gives none.
+        if tensor.numel() == 0 {
+            return Ok(0);
+        }
+        tensor.data_ptr().map_err(|error| to_python(py, error))
     }
 
     /// How many in-place writes its storage has seen.
@@ -379,6 +385,12 @@ impl PyTensor {
     }
 
     fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
+        static SAID: AtomicBool = AtomicBool::new(false);
+        if self.tensor(py).requires_grad() {
+            let message = "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n\
+                           Consider using tensor.detach() first.";
+            said_once::warn(py, &SAID, message)?;
+        }
         Ok(self.run(py, |this| this.to_scalar())?.to_f64())
     }
 

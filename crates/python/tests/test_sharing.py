@@ -1,5 +1,6 @@
 """Memory shared with NumPy and, through DLPack, with others: same bytes, counted, alive as long as somebody needs them."""
 
+import array
 import gc
 import weakref
 
@@ -77,11 +78,57 @@ def test_empty_and_zero_dimensional():
     assert (tensor.shape, tensor.item(), tensor.numpy().item()) == ((), 4.5, 4.5)
 
 
+@pytest.mark.filterwarnings("ignore:The given (NumPy array|buffer) is not writable")
+def test_what_may_not_be_written_is_copied():
+    frozen = np.arange(3.0)
+    frozen.flags.writeable = False
+    for copy in (pm.from_numpy, pm.as_tensor, pm.asarray):
+        made = copy(frozen)
+        made.add_(1)
+        assert (made.tolist(), frozen.tolist()) == ([1.0, 2.0, 3.0], [0.0, 1.0, 2.0])
+    assert pm.from_numpy(np.broadcast_to(np.ones(1), (3,))).tolist() == [1.0] * 3
+    assert pm.frombuffer(b"12", dtype=pm.uint8).add_(1).tolist() == [50, 51]
+
+
+def test_buffers_and_capsules_as_arrays():
+    numbers = array.array("i", [1, 2])
+    made = pm.asarray(numbers)
+    made[0] = 9
+    assert (made.dtype, numbers.tolist()) == (pm.int32, [9, 2])
+    assert pm.asarray(array.array("d", [0.5])).dtype == pm.float64 and pm.asarray(bytearray(b"12")).tolist() == [49, 50]
+    # With a dtype the bytes are taken as its own.
+    assert pm.asarray(bytearray(b"1234"), dtype=pm.int16).tolist() == [12849, 13363]
+    x = pm.ones(2)
+    assert pm.asarray(pm.utils.dlpack.to_dlpack(x)).data_ptr() == x.data_ptr()
+    leaf = pm.ones(2, requires_grad=True)
+    assert pm.asarray(leaf) is leaf and not pm.asarray(leaf, requires_grad=False).requires_grad
+
+
+def test_what_makes_no_tensor_is_told_in_pytorchs_words():
+    class Counted:
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, at):
+            return [5, 6][at]
+
+    assert pm.tensor(Counted()).tolist() == [5, 6]
+    for given, kind, words in (
+        (None, RuntimeError, "Could not infer dtype of NoneType"),
+        ([object()], RuntimeError, "Could not infer dtype of object"),
+        ({1: 2}, RuntimeError, "Could not infer dtype of dict"),
+        ("ab", TypeError, "invalid data type 'str'"),
+        (["a"], ValueError, "too many dimensions 'str'"),
+        ([1, "a"], TypeError, "invalid data type 'str'"),
+        ([[1, 2], [3]], ValueError, r"expected sequence of length 2 at dim 1 \(got 1\)"),
+    ):
+        with pytest.raises(kind, match=words):
+            pm.tensor(given)
+
+
 def test_what_cannot_be_shared_is_refused():
     frozen = np.ones(3)
     frozen.flags.writeable = False
-    with pytest.raises(ValueError, match="read-only"):
-        pm.from_numpy(frozen)
     assert pm.tensor(frozen).tolist() == [1.0] * 3
     with pytest.raises(ValueError, match="a stride of -8 bytes"):
         pm.from_numpy(np.ones(3)[::-1])

@@ -312,7 +312,7 @@ fn what_cannot_be_normalized_is_refused() -> Outcome {
     refused(x.batch_norm(None, None), "running_mean must be defined in evaluation mode");
     refused(x.batch_norm(&mean, None), "running_var must be defined in evaluation mode");
     refused(x.batch_norm_with(&mean, None, train()), "neither be None");
-    refused(x.batch_norm_with(&mean, &var, train().eps(0.0)), "eps must be positive");
+    refused(x.batch_norm_with(&mean, &var, train().eps(-1.0)), "eps must not be negative");
     x.batch_norm_with(&mean, &var, BatchNormOptions::new().eps(0.0))?;
     refused(mean.batch_norm(&mean, &var), "should have shape");
     refused(x.batch_norm(&of(4, DType::F32)?, &var), "running_mean should have shape [3]");

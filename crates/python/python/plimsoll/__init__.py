@@ -65,6 +65,8 @@ from ._facts import is_tensor as is_tensor
 from ._facts import nan as nan
 from ._facts import numel as numel
 from ._facts import pi as pi
+from ._functions_in_python import _assert as _assert
+from ._functions_in_python import _check as _check
 from ._functions_in_python import asarray as asarray
 from ._functions_in_python import bilinear as bilinear
 from ._functions_in_python import cosine_similarity as cosine_similarity
@@ -154,7 +156,7 @@ globals().update(_foreach_functions)
 newaxis = None
 #: Parts that are loaded when they are first named.
 _LAZY = (
-    "accelerator", "compiler", "cpu", "cuda", "distributed", "distributions", "func", "jit", "leak_watch", "masked", "monitor", "multiprocessing", "nn",
+    "__config__", "__future__", "accelerator", "compiler", "cpu", "cuda", "distributed", "distributions", "func", "jit", "leak_watch", "masked", "monitor", "multiprocessing", "nn",
     "onnx", "ops", "optim", "overrides", "profiler", "signal", "testing", "types", "version", "watch",
 )  # fmt: skip
 #: Single names of such parts, and where they are.
@@ -176,6 +178,8 @@ _LAZY_NAMES = {
 }
 
 if _TYPE_CHECKING:
+    from . import __config__ as __config__
+    from . import __future__ as __future__
     from . import accelerator as accelerator
     from . import compiler as compiler
     from . import cpu as cpu

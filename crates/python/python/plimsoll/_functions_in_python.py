@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import struct
+import warnings
 from typing import Any
 
 from . import _plimsoll, _tensor_facts
@@ -38,6 +41,23 @@ def is_nonzero(input: Tensor) -> bool:
     return _tensor_facts.is_nonzero(input)
 
 
+def _assert(condition: Any, message: str) -> None:
+    """`assert`, as a function that programs can call in the place of the statement."""
+    if not condition:
+        raise AssertionError(message)
+
+
+def _check(cond: bool, message: Any = None) -> None:
+    """Raises a `RuntimeError` unless the condition holds; the message is a function that is called only then."""
+    if not isinstance(cond, bool):
+        raise TypeError(f"cond must be a bool, but got {type(cond)}")
+    if cond:
+        return
+    if message is not None and not callable(message):
+        raise TypeError("message must be a callable")
+    raise RuntimeError("Expected cond to be True, but got False." if message is None else str(message()))
+
+
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether both have one shape."""
     return _tensor_facts.is_same_size(input, other)
@@ -70,8 +90,11 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     return made.clone() if copy else made
 
 
-def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:
-    """A tensor of an object's values, over the object's own memory where that can be: a tensor, an array, or numbers.
+def asarray(
+    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool | None = None
+) -> Tensor:
+    """A tensor of an object's values, over the object's own memory where that can be: a tensor, an array, a DLPack capsule, an
+    object with a buffer, whose bytes are taken as the dtype's or else as those that it says they are, or numbers.
 
     >>> import plimsoll as pm
     >>> pm.asarray([1, 2])
@@ -82,8 +105,13 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
         made = obj
     elif hasattr(obj, "__array_interface__") and hasattr(obj, "shape") and copy is not True:
         made = _plimsoll.from_numpy(obj) if obj.shape else _plimsoll.tensor(obj)
-    elif hasattr(obj, "__dlpack__"):
+    elif hasattr(obj, "__dlpack__") or type(obj).__name__ == "PyCapsule":
         made = _plimsoll.from_dlpack(obj)
+    elif _has_buffer(obj):
+        own = _dtype_of_buffer(memoryview(obj).format)
+        if dtype is None and own is None:
+            raise ValueError(f"asarray: a buffer of the format {memoryview(obj).format!r} has no dtype; name one")
+        made = frombuffer(obj, dtype=dtype or own)
     else:
         if copy is False:
             raise ValueError("asarray: numbers of Python cannot be shared; leave copy=False out")
@@ -95,9 +123,41 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
         raise ValueError("asarray: another dtype or device takes a copy, and copy=False was asked for")
     if copy and shares and made is kept:
         made = made.clone()
-    if requires_grad != made.requires_grad:
+    if requires_grad is not None and requires_grad != made.requires_grad:
         made = made.detach().requires_grad_(requires_grad)
     return made
+
+
+def _has_buffer(obj: Any) -> bool:
+    """Whether its bytes can be reached; NumPy's numbers are numbers."""
+    if hasattr(obj, "__array_interface__"):
+        return False
+    try:
+        memoryview(obj)
+    except TypeError:
+        return False
+    return True
+
+
+def _dtype_of_buffer(code: str) -> Any:
+    """The dtype of a letter of the module `struct`, as this machine has it."""
+    if code == "?":
+        return _plimsoll.bool
+    kind = "f" if code in "efd" else "u" if code in "Bc" else "i" if code in "bhilqn" else ""
+    names = {"f2": "float16", "f4": "float32", "f8": "float64", "u1": "uint8", "i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64"}
+    name = names.get(f"{kind}{struct.calcsize(code)}") if kind else None
+    return name and getattr(_plimsoll, name)
+
+
+@functools.cache
+def _warn_of_copied_buffer() -> None:
+    """Once in a process, as PyTorch says it."""
+    warnings.warn(
+        "The given buffer is not writable, and a tensor can be written to: the tensor has a copy of its bytes. Copy the buffer, or "
+        "make it writable, to be without this warning.",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
@@ -129,6 +189,7 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
         raise ValueError(f"requested buffer length ({count} * {dtype.itemsize} bytes) after offset ({offset} bytes) must not be greater than actual buffer length ({nbytes} bytes)")
     raw = numpy.frombuffer(buffer, dtype=numpy.uint8, count=count * dtype.itemsize, offset=offset)
     if not raw.flags.writeable:
+        _warn_of_copied_buffer()
         raw = raw.copy()
     tensor = _plimsoll.from_numpy(raw).view(dtype)
     return tensor.requires_grad_(requires_grad)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from numbers import Number
 from typing import Any
 
-from . import _plimsoll
+from . import _plimsoll, overrides
 from ._plimsoll import Tensor
 from ._typed_classes import _TypedTensor
 
@@ -65,6 +65,19 @@ def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None
     return _plimsoll.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
 
 
+def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
+    """What takes this tensor's place when `load_state_dict` swaps parameters: `other` itself with `assign`, else a copy of it in
+    this tensor's dtype and on its device."""
+    if overrides.has_torch_function_variadic(self, other):
+        return overrides.handle_torch_function(Tensor.module_load, (self, other), self, other, assign=assign)  # type: ignore[no-any-return]
+    return other.detach() if assign else self.copy_(other).detach()
+
+
+def __reversed__(self: Tensor) -> Tensor:
+    """The tensor flipped along its first dimension."""
+    return self if self.dim() == 0 else self.flip(0)
+
+
 def _is_view(self: Tensor) -> bool:
     """Whether it is a view of another tensor, its `_base`."""
     return self._base is not None
@@ -106,6 +119,15 @@ def __contains__(self: Tensor, element: Any, /) -> bool:
     return bool(_plimsoll.eq(self, element).any().item())  # type: ignore[arg-type]
 
 
+def _own_grad(self: Tensor) -> Tensor | None:
+    """The gradient, by the name that some programs know."""
+    return self.grad
+
+
+def _set_own_grad(self: Tensor, gradient: Tensor | None) -> None:
+    self.grad = gradient
+
+
 def _real(self: Tensor) -> Tensor:
     """The real part: there are no other numbers."""
     return self
@@ -122,12 +144,15 @@ def __init_subclass__(cls: Any, /, **options: Any) -> None:
 
 
 Tensor.__init_subclass__ = classmethod(__init_subclass__)  # type: ignore[assignment]
+Tensor.__reversed__ = __reversed__  # type: ignore[attr-defined]
 Tensor.__contains__ = __contains__  # type: ignore[method-assign]
+Tensor._grad = property(_own_grad, _set_own_grad)  # type: ignore[attr-defined]
 Tensor.real = property(_real)  # type: ignore[assignment, method-assign]
 Tensor.__format__ = __format__  # type: ignore[method-assign, assignment]
 Tensor._repr_html_ = _repr_html_  # type: ignore[method-assign]
 Tensor.nelement = nelement  # type: ignore[method-assign]
 Tensor.type = type  # type: ignore[method-assign]
 Tensor.new_tensor = new_tensor  # type: ignore[method-assign]
+Tensor.module_load = module_load  # type: ignore[method-assign]
 Tensor._is_view = _is_view  # type: ignore[method-assign]
 Tensor.fill_diagonal_ = fill_diagonal_  # type: ignore[method-assign]

@@ -94,6 +94,12 @@ def is_warn_always_enabled() -> bool:
 
 def set_default_tensor_type(t: Any) -> None:
     """Old programs name a class, `torch.cuda.FloatTensor`; this sets the default dtype and device that it means."""
+    warnings.warn(
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
+        "torch.set_default_device() as alternatives.",
+        DeprecationWarning,
+        stacklevel=2,
+    )
     name = t if isinstance(t, str) else f"{t.__module__.removesuffix('._typed_classes')}.{t.__name__}"
     module, _, last = name.rpartition(".")
     if last not in _CLASSES or module.split(".")[0] not in ("torch", "plimsoll"):

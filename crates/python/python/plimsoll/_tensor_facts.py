@@ -49,6 +49,8 @@ def is_same_size(self: Tensor, other: Tensor) -> bool:
 
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     """Whether both are the same elements of the same memory."""
+    if self.untyped_storage().nbytes() == 0:
+        return False
     same = self.shape == tensor.shape and self.stride() == tensor.stride()
     return same and self.data_ptr() == tensor.data_ptr() and self.dtype == tensor.dtype
 

@@ -6,10 +6,13 @@ import functools
 import sys
 from typing import Any, Callable, Iterable
 
+from . import _plimsoll
 from ._plimsoll import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 from ._plimsoll import Tensor, _disabled_torch_function_impl, _namespace
 
 __all__ = [
+    "BaseTorchFunctionMode",
+    "TorchFunctionMode",
     "handle_torch_function",
     "has_torch_function",
     "has_torch_function_unary",
@@ -61,6 +64,40 @@ def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterabl
             return answer
     name = f"{public_api.__module__}.{public_api.__name__}"
     raise TypeError(f"no implementation found for '{name}' on types that implement __torch_function__: {list(kinds)}")
+
+
+class TorchFunctionMode:
+    """While it is entered, every operation of this thread goes to its `__torch_function__`, also on plain tensors. A mode does not
+    see what it does itself. Of several the last one entered is asked first.
+
+    >>> import plimsoll as pm
+    >>> class Named(pm.overrides.TorchFunctionMode):
+    ...     def __torch_function__(self, func, types, args=(), kwargs=None):
+    ...         print(func.__name__)
+    ...         return func(*args, **(kwargs or {}))
+    >>> with Named():
+    ...     x = pm.ones(2) + 1
+    ones
+    add
+    """
+
+    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """What becomes of an operation. A class of one's own defines it."""
+        raise NotImplementedError(f"{type(self).__name__} is a TorchFunctionMode, which defines __torch_function__")
+
+    def __enter__(self) -> Any:
+        _plimsoll._push_function_mode(self)
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        _plimsoll._pop_function_mode()
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that does every operation as it is."""
+
+    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
 
 
 def is_tensor_like(inp: Any) -> bool:

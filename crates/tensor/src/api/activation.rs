@@ -1,7 +1,7 @@
 //! Activations of networks as methods: `inplace` of their options writes over the tensor, as
 //! PyTorch's functions do. Some are made of other operations.
 
-use plimsoll_core::{DType, Error, Result};
+use plimsoll_core::{DType, Error, Result, Scalar};
 use plimsoll_memory::{Site, enter_operation, with_site};
 
 use super::nn::SoftmaxOptions;
@@ -9,6 +9,7 @@ use super::options::options;
 use crate::Tensor;
 use crate::api::composed;
 use crate::ops::activation as rows;
+use crate::ops::elementwise::rounded;
 use crate::ops::pointwise::{self, NONE, Numbers, PointwiseRow};
 
 options! {
@@ -123,6 +124,11 @@ options! {
 }
 
 /// How far [`Tensor::softshrink`] brings elements.
+/// A bound as the tensor's dtype has it: halves are compared with a half.
+fn own(x: &Tensor, bound: f64) -> f64 {
+    rounded(Scalar::Float(bound), x.dtype()).to_f64()
+}
+
 fn width(options: &HardshrinkOptions) -> Result<f64> {
     if options.lambd < 0.0 || options.lambd.is_nan() {
         return Err(Error::shape(
@@ -335,7 +341,7 @@ impl Tensor {
     /// [`Tensor::hardshrink`] with its numbers.
     #[track_caller]
     pub fn hardshrink_with(&self, options: HardshrinkOptions) -> Result<Tensor> {
-        run(&rows::HARDSHRINK, self, [options.lambd, 0.0, 0.0], false, Site::caller())
+        run(&rows::HARDSHRINK, self, [own(self, options.lambd), 0.0, 0.0], false, Site::caller())
     }
 
     /// Each element brought closer to 0, and no further than 0.
@@ -354,7 +360,8 @@ impl Tensor {
     /// [`Tensor::softshrink`] with its numbers.
     #[track_caller]
     pub fn softshrink_with(&self, options: HardshrinkOptions) -> Result<Tensor> {
-        run(&rows::SOFTSHRINK, self, [width(&options)?, 0.0, 0.0], false, Site::caller())
+        let numbers = [own(self, width(&options)?), 0.0, 0.0];
+        run(&rows::SOFTSHRINK, self, numbers, false, Site::caller())
     }
 
     /// Each element times its [`Tensor::sigmoid`].
@@ -482,14 +489,14 @@ impl Tensor {
     /// [`Tensor::hardshrink_with`] into `out`.
     #[track_caller]
     pub fn hardshrink_with_out(&self, options: HardshrinkOptions, out: &Tensor) -> Result<()> {
-        let numbers = [options.lambd, 0.0, 0.0];
+        let numbers = [own(self, options.lambd), 0.0, 0.0];
         pointwise::into(&rows::HARDSHRINK, &[self], numbers, out, Site::caller())
     }
 
     /// [`Tensor::softshrink_with`] into `out`.
     #[track_caller]
     pub fn softshrink_with_out(&self, options: HardshrinkOptions, out: &Tensor) -> Result<()> {
-        let numbers = [width(&options)?, 0.0, 0.0];
+        let numbers = [own(self, width(&options)?), 0.0, 0.0];
         pointwise::into(&rows::SOFTSHRINK, &[self], numbers, out, Site::caller())
     }
 
@@ -520,7 +527,13 @@ impl Tensor {
         value: f64,
         options: ThresholdOptions,
     ) -> Result<Tensor> {
-        run(&rows::THRESHOLD, self, [threshold, value, 0.0], options.inplace, Site::caller())
+        run(
+            &rows::THRESHOLD,
+            self,
+            [own(self, threshold), value, 0.0],
+            options.inplace,
+            Site::caller(),
+        )
     }
 
     /// Each element, or where it is negative its product with a weight: one for all, or one for

@@ -168,7 +168,11 @@ impl Tensor {
         let dtype = self.dtype();
         if to != i64::MAX && !dtype.is_float() {
             let past = past_all(dtype);
-            let least = if matches!(dtype, DType::Bool | DType::U8) { 0 } else { -past };
+            let least = match dtype {
+                DType::Bool | DType::U8 => 0,
+                DType::I64 => i64::MIN,
+                _ => -past,
+            };
             let fits = from >= least && to <= past;
             check(op, fits, || format!("{from} to before {to} is out of bounds for {dtype}"))?;
         }

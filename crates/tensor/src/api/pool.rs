@@ -153,7 +153,12 @@ fn adaptive(
     let (shape, single) = batched(operation, rank, input.shape())?;
     let call = Called { operation, rank, input: &shape };
     let windows = call.adaptive(output_size.as_slice())?;
-    call.check_input()?;
+    // Of these PyTorch asks no channels.
+    if !matches!(operation, "adaptive_avg_pool1d" | "adaptive_avg_pool2d")
+        || shape[2..].contains(&0)
+    {
+        call.check_input()?;
+    }
     Ok((windows, single))
 }
 
@@ -431,7 +436,7 @@ fn fractional_max_pool(
     let (shape, single) = batched(operation, rank, input.shape())?;
     let call = Called { operation, rank, input: &shape };
     let kernel = call.list("kernel_size", kernel_size.as_slice(), 1)?;
-    let results = call.list("output_size", output_size.as_slice(), 1)?;
+    let results = call.list("output_size", output_size.as_slice(), 0)?;
     let size = crate::ops::conv::space_of(&shape);
     for d in 3 - rank..3 {
         let reach = results[d].checked_add(kernel[d]);

@@ -229,13 +229,11 @@ impl Tensor {
             };
             return Err(Error::index(op, why));
         }
-        if parts.iter().filter(|part| matches!(part, At::Rest)).count() > 1 {
-            return Err(Error::index(op, "an index can have one `...` only"));
-        }
         let mut found = Found { view: Cow::Borrowed(self), gathers: SmallVec::new() };
         let (mut dim, mut own) = (0, 0);
         for part in parts {
-            let rest = self.rank() - taken;
+            // A second `...` stands for what is left.
+            let rest = (self.rank() - taken).min(found.view.rank() - dim as usize);
             check_position(op, *part, own, self.shape())?;
             dim += found.apply(op, *part, dim, rest)?;
             own += if matches!(part, At::Rest) { rest } else { part.dimensions() };

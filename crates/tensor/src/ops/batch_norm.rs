@@ -89,9 +89,10 @@ impl BatchNorm {
                 "Expected more than 1 value per channel when training, got input size {shape:?}"
             ));
         }
-        if self.0.training && self.0.eps <= 0.0 {
+        // Instances are normalized with 0 too; of batches PyTorch's functional refuses it.
+        if self.0.training && self.0.eps < 0.0 {
             let eps = self.0.eps;
-            return wrong(format!("eps must be positive during training, but got {eps}"));
+            return wrong(format!("eps must not be negative during training, but is {eps}"));
         }
         Ok(())
     }

@@ -59,6 +59,9 @@ pub fn gather(launch: &CpuLaunch<'_>, dim: usize) -> Result<()> {
     if out.shape() != index.shape() || out.dtype() != input.dtype() {
         return Err(Error::shape(launch.operation, "the output has the index's shape"));
     }
+    if index.layout().numel() == 0 {
+        return Ok(());
+    }
     let meta = addresses(launch, &input, index.shape(), dim)?;
     // SAFETY: every address of this operand plus an index below the size, times the stride, is an
     // element of the input; the operand itself is never read through.
@@ -177,6 +180,11 @@ impl Combine {
 pub fn scatter(launch: &CpuLaunch<'_>, dim: usize, combine: Combine) -> Result<()> {
     let [out, input, index, source] = operands::<4>(launch)?;
     check::<i64>(launch, &index)?;
+    let same = out.first_byte() == input.first_byte() && out.layout() == input.layout();
+    // An index without elements may have any shape.
+    if index.layout().numel() == 0 {
+        return if same { Ok(()) } else { copy_between(launch.operation, out, input) };
+    }
     let (size, stride) = extent(&out, dim);
     let to = addresses(launch, &out, index.shape(), dim)?;
     // The source may be larger than the index; only the index's part of it is read.
@@ -193,7 +201,6 @@ pub fn scatter(launch: &CpuLaunch<'_>, dim: usize, combine: Combine) -> Result<(
         ));
     }
     from.layout = Layout::strided(index.shape(), source.layout().strides(), 0)?;
-    let same = out.first_byte() == input.first_byte() && out.layout() == input.layout();
     if same {
         check_indices(launch, &index, dim, size)?;
     } else {

@@ -40,6 +40,8 @@ def batch_norm(
         return input.clone()
     if training:
         _check_batch(input.shape)
+        if eps <= 0.0:
+            raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     return _plimsoll.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 

@@ -75,10 +75,14 @@ class _LastFinder(importlib.abc.MetaPathFinder):
         return None
 
 
+#: Parts that PyTorch names as Python names its own things.
+_DUNDERS = ("__config__", "__future__")
+
+
 def own_name(name: str) -> str | None:
     """The module of ours that answers as `torch.…`, if there is one."""
     first = name.split(".")[1]
-    if first in _OURS or first.startswith("_"):
+    if first in _OURS or (first.startswith("_") and first not in _DUNDERS):
         return None
     own = "plimsoll" + name.removeprefix("torch")
     try:
@@ -114,7 +118,7 @@ class _TorchLoader(importlib.abc.Loader):
 
         def load(name: str) -> Any:
             """Names that Plimsoll loads when they are first used; the rest is missing."""
-            if name not in _OURS and not name.startswith("__"):
+            if name not in _OURS and (not name.startswith("__") or name in _DUNDERS):
                 try:
                     value = getattr(package, name)
                 except AttributeError:

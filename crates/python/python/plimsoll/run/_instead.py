@@ -32,7 +32,6 @@ INSTEAD = {
     "torch.hub": "torch.load reads files that are there",
     "torch.mps": "devices are cpu and cuda",
     "torch.xpu": "devices are cpu and cuda",
-    "torch.overrides.TorchFunctionMode": "a class's own __torch_function__ is called for operations on its objects",
     "torch.utils._python_dispatch": "a class's own __torch_function__ is called for operations on its objects",
     "torch.library": "torch.autograd.Function is an operation of your own, in Python",
     "torch.ops": "torch.ops.aten has PyTorch's own operations; torch.autograd.Function is one of your own, in Python",

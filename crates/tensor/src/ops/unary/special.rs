@@ -98,8 +98,10 @@ unary! {
         cpu: |launch| call::one(launch, special::sinc),
         derivative: |grad, x| {
             let turn = x.mul(PI)?;
-            let slope = turn.mul(&turn.cos()?)?.sub(&turn.sin()?)?.div(&turn.mul(x)?)?;
-            grad.mul(&Tensor::where_(&x.eq(0.0)?, 0.0, &slope)?)
+            // Also of numbers so small that their squares are 0.
+            let square = turn.mul(x)?;
+            let slope = turn.mul(&turn.cos()?)?.sub(&turn.sin()?)?.div(&square)?;
+            grad.mul(&Tensor::where_(&square.eq(0.0)?, 0.0, &slope)?)
         },
     }
 }
