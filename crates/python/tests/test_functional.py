@@ -76,3 +76,20 @@ def test_parts_are_copied_or_written():
     assert plimsoll.split_copy(x, 2, out=into) is None and [part.tolist() for part in into] == [part.tolist() for part in parts]
     with pytest.raises(RuntimeError, match="out= argument of size 3, got size 1"):
         plimsoll.split_copy(x, 2, out=into[:1])
+
+
+@pytest.mark.parametrize(
+    ("mode", "padding", "expected"),
+    [
+        ("sum", None, [[6.0, 9.0], [0.0, 0.0]]),
+        ("sum", 5, [[6.0, 9.0], [6.0, 7.0]]),
+        ("mean", 5, [[2.0, 3.0], [6.0, 7.0]]),
+        ("max", None, [[4.0, 5.0], [6.0, 7.0]]),
+    ],
+)
+def test_a_last_offset_before_the_end(mode, padding, expected):
+    table = plimsoll.arange(12.0).reshape(6, 2)
+    bags = F.embedding_bag(
+        plimsoll.arange(4), table, plimsoll.tensor([0, 3, 3]), mode=mode, include_last_offset=True, padding_idx=padding
+    )
+    assert bags.tolist() == expected

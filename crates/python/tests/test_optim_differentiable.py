@@ -141,3 +141,20 @@ def test_a_capturable_step_is_taken_on_an_accelerator_and_refused_on_a_cpu(name)
     p.grad = plimsoll.ones_like(p)
     optimizer.step()
     assert (p < 1).all()
+
+
+def test_nadams_product_is_part_of_the_graph():
+    product = plimsoll.tensor(0.5, dtype=plimsoll.float64, requires_grad=True)
+
+    def stepped(product):
+        param = plimsoll.ones(2, dtype=plimsoll.float64, requires_grad=True).clone()
+        param.grad = plimsoll.full((2,), 0.5, dtype=plimsoll.float64)
+        optimizer = plimsoll.optim.NAdam([param], lr=0.1, differentiable=True)
+        halves = {name: plimsoll.full((2,), 0.5, dtype=plimsoll.float64) for name in ("exp_avg", "exp_avg_sq")}
+        optimizer.state[param].update(halves, step=plimsoll.tensor(3.0), mu_product=product)
+        optimizer.step()
+        return param
+
+    assert plimsoll.autograd.gradcheck(stepped, [product])
+    (slope,) = plimsoll.autograd.grad(stepped(product).sum(), product)
+    assert slope.item() != 0

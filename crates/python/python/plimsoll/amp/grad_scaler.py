@@ -6,6 +6,7 @@ device whether to happen, the host never waits."""
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable
@@ -189,6 +190,14 @@ class GradScaler:
 
     def _step_on_device(self, optimizer: Any, scale: Tensor, state: dict[str, Any], args: Any, kwargs: Any) -> Any:
         """A step that divides the gradients itself, and finds out itself whether it is to happen."""
+        if "grad_scaler" in inspect.signature(optimizer.step).parameters:
+            warnings.warn(
+                "GradScaler is going to stop passing itself as a keyword argument to the passed optimizer: it gives the "
+                "optimizer the tensors `grad_scale` and `found_inf`, which its step may read.",
+                FutureWarning,
+                stacklevel=3,
+            )
+            return optimizer.step(*args, **kwargs, grad_scaler=self)
         is_ready = state["stage"] is OptState.READY
         if is_ready:
             one = _plimsoll.ones((), dtype=_plimsoll.float32, device=scale.device)

@@ -11,6 +11,7 @@ from .modules import _PLACES
 
 if TYPE_CHECKING:
     from . import attention as attention
+    from . import common_types as common_types
     from . import init as init
     from . import parallel as parallel
     from . import parameter as parameter
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from .parameter import UninitializedParameter as UninitializedParameter
 
 _TENSORS = ("Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter")
-_SUBMODULES = ("attention", "init", "parallel", "parameter", "utils")
+_SUBMODULES = ("attention", "common_types", "init", "parallel", "parameter", "utils")
 __all__ = [
     "Buffer", "DataParallel", "Parameter", "UninitializedBuffer", "UninitializedParameter", "functional", "init", "modules",
     "parallel", "parameter", "utils",

@@ -35,6 +35,14 @@ def _noise(input: Tensor, p: float, channels: bool) -> Tensor:
         return _plimsoll.ones(sizes, dtype=input.dtype, device=input.device).dropout(p, True)
 
 
+def _warn_of_rank(name: str, input: Tensor, wanted: str) -> None:
+    warnings.warn(
+        f"{name}: Received a {input.dim()}-D input to {name}, which is deprecated and will result in an error in a future "
+        f"release. To keep this behavior without the warning, give it {wanted}.",
+        stacklevel=3,
+    )
+
+
 def _channels(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
     _check(p)
     if not training or p == 0.0 or input.numel() == 0:
@@ -58,9 +66,13 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     """`dropout` of whole channels of [batch, channels, height, width]."""
     _check(p)
     if input.dim() not in (3, 4):
-        warnings.warn(f"dropout2d is for 3 or 4 dimensions, and the input has {input.dim()}", stacklevel=2)
+        _warn_of_rank("dropout2d", input, "3-D or 4-D")
     if input.dim() == 3:
-        warnings.warn("dropout2d takes 3 dimensions as [batch, channels, length]; use dropout1d for that", stacklevel=2)
+        warnings.warn(
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired: its "
+            "sizes are taken as [batch, channels, length]. Use dropout1d for that.",
+            stacklevel=2,
+        )
     return _channels(input, p, training, inplace)
 
 
@@ -68,7 +80,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     """`dropout` of whole channels of [batch, channels, depth, height, width], with or without the batch."""
     _check(p)
     if input.dim() not in (4, 5):
-        warnings.warn(f"dropout3d is for 4 or 5 dimensions, and the input has {input.dim()}", stacklevel=2)
+        _warn_of_rank("dropout3d", input, "4-D or 5-D")
     if input.dim() != 4:
         return _channels(input, p, training, inplace)
     result = _channels(input.unsqueeze(0), p, training, inplace)

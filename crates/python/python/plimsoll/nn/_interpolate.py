@@ -40,6 +40,12 @@ def interpolate(
         raise NotImplementedError(f"interpolate: the mode '{mode}' does not take an input of {input.dim()} dimensions")
     factors: list[float] | None = None
     if size is not None:
+        given = size if isinstance(size, (list, tuple)) else [size]
+        if any(isinstance(one, (float, str)) for one in given):
+            raise TypeError(
+                "expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], but got size with types "
+                f"{[type(one) for one in given]}"
+            )
         sizes = [int(one) for one in size] if isinstance(size, (list, tuple)) else [int(size)] * spatial  # type: ignore[arg-type]
         if len(sizes) != spatial:
             raise ValueError(f"size has {len(sizes)} elements, and the input {spatial} spatial dimensions")

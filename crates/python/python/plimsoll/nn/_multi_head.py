@@ -108,7 +108,7 @@ def multi_head_attention_forward(
         if attn_mask is not None:
             one = attn_mask.size(0) == 1
             attn_mask = attn_mask.unsqueeze(0) if one else attn_mask.reshape(batch, num_heads, -1, keys)
-        q, k, v = (x.reshape(batch, num_heads, -1, head) for x in (q, k, v))
+        q, k, v = (x.reshape(batch, num_heads, x.size(1), head) for x in (q, k, v))
         result = scaled_dot_product_attention(q, k, v, attn_mask, p, is_causal).permute(2, 0, 1, 3)
     result = linear(result.reshape(queries * batch, width), out_proj_weight, out_proj_bias)
     result = result.reshape(queries, batch, result.size(1))

@@ -87,6 +87,9 @@ def embedding_bag(
         raise ValueError("offsets has to be a 1D Tensor")
     if mode not in ("sum", "mean", "max"):
         raise ValueError("mode has to be one of sum, mean or max")
+    if include_last_offset and offsets.numel() > 0 and (mode == "max" or padding_idx is not None):
+        # Here PyTorch's last bag goes to the end of the input, whatever the last offset says.
+        offsets, include_last_offset = offsets[:-1], False
     if mode == "max" and (scale_grad_by_freq or sparse):
         raise ValueError("max mode takes neither scale_grad_by_freq nor sparse")
     if sparse:

@@ -66,6 +66,9 @@ def trunc_normal_(
         # A dry run's tensor has no values to take or refuse.
         if is_far and not tensor.device._is_dry:
             return _far_out_(tensor, mean, std, a, b, generator)
+        if tensor.dtype not in (float32, float64):
+            # Halves have too few numbers near the ends of the even distribution that is drawn first.
+            return tensor.copy_(trunc_normal_(tensor.to(float32), mean, std, a, b, generator))
         # By the inverse of the distribution function.
         low, high = below((a - mean) / std), below((b - mean) / std)
         tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)

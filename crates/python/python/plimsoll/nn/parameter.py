@@ -18,7 +18,8 @@ class _OwnedMeta(type):
     def __instancecheck__(cls, instance: object) -> bool:
         if super().__instancecheck__(instance):
             return True
-        return isinstance(instance, Tensor) and getattr(instance, cls._flag, False)
+        # Of classes that are made of these, only their own objects are.
+        return "_flag" in vars(cls) and isinstance(instance, Tensor) and getattr(instance, cls._flag, False)
 
 
 class Parameter(Tensor, metaclass=_OwnedMeta):

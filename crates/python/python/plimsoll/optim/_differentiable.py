@@ -87,7 +87,7 @@ def _nadam(group: Group, param: Tensor, grad: Tensor, kept: Kept) -> None:
     grad = _shrunk_or_decayed(group, param, grad, group["decoupled_weight_decay"])
     beta1, beta2 = _means(group, grad, kept)
     mu, mu_next = (beta1 * (1.0 - 0.5 * 0.96 ** (at * decay)) for at in (step, step + 1))
-    product = kept["mu_product"] = kept["mu_product"].detach() * mu
+    product = kept["mu_product"] = kept["mu_product"] * mu
     lower = (kept["exp_avg_sq"] / (1 - beta2**step)).sqrt() + group["eps"]
     own = grad * (lr * (1.0 - mu) / (1.0 - product))
     param.sub_((own + kept["exp_avg"] * (lr * mu_next / (1.0 - product * mu_next))) / lower)

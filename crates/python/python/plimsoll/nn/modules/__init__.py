@@ -292,7 +292,7 @@ __all__ = [
     "TripletMarginLoss", "TripletMarginWithDistanceLoss", "Unflatten", "Unfold", "Upsample", "UpsamplingBilinear2d",
     "UpsamplingNearest2d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
 ]  # fmt: skip
-_SUBMODULES = (*_FILES, "lazy")
+_SUBMODULES = (*_FILES, "channelshuffle", "flatten", "fold", "lazy", "pixelshuffle", "utils")
 
 
 def __getattr__(name: str) -> Any:

@@ -4,7 +4,6 @@ gradients pass through a module.
 
 from __future__ import annotations
 
-import itertools
 import warnings
 import weakref
 from collections import OrderedDict
@@ -13,41 +12,9 @@ from typing import Any
 
 from ..._plimsoll import Tensor, is_grad_enabled, zeros
 from ...autograd.function import Function
+from ...utils.hooks import RemovableHandle as RemovableHandle
 
 Hooks = OrderedDict[int, Callable[..., Any]]
-
-
-class RemovableHandle:
-    """Takes a hook off again: `remove()`, or the end of a `with` block."""
-
-    _ids = itertools.count()
-
-    def __init__(self, hooks: Any, *, extra_dict: Any = None) -> None:
-        self.id = next(RemovableHandle._ids)
-        extra = [] if extra_dict is None else extra_dict if isinstance(extra_dict, list) else [extra_dict]
-        self._lists = [weakref.ref(one) for one in (hooks, *extra)]
-
-    def remove(self) -> None:
-        """Takes it off; a second time does nothing."""
-        for listed in self._lists:
-            hooks = listed()
-            if hooks is not None:
-                hooks.pop(self.id, None)
-
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        self.remove()
-
-    def __getstate__(self) -> tuple[list[Any], int]:
-        return [listed() for listed in self._lists], self.id
-
-    def __setstate__(self, state: tuple[list[Any], int]) -> None:
-        lists, self.id = state
-        # Ids that are given out later stay apart from it.
-        RemovableHandle._ids = itertools.count(max(self.id + 1, next(RemovableHandle._ids)))
-        self._lists = [weakref.ref(OrderedDict() if hooks is None else hooks) for hooks in lists]
 
 
 def add(hooks: Hooks, hook: Callable[..., Any], *, prepend: bool = False, extra: Any = None) -> RemovableHandle:

@@ -5,16 +5,63 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+from ... import __future__
 from ..._modes import no_grad
 from ..._plimsoll import Tensor
+from ...utils._swap import swap_tensors
 from ..parameter import Parameter, is_lazy
 from . import _hooks
 from ._hooks import RemovableHandle
 from ._state import _IncompatibleKeys, listed, told
 
 _EXTRA = "_extra_state"
+
+
+def _as_parameter(given: Tensor, tensor: Tensor) -> Tensor:
+    """A parameter that takes another one's place requires gradients if that one does."""
+    if not isinstance(tensor, Parameter):
+        return given
+    if isinstance(given, Parameter):
+        return given.requires_grad_(tensor.requires_grad)
+    return Parameter(given, requires_grad=tensor.requires_grad)
+
+
+def _swap_in(tensor: Tensor, given: Tensor, assign: bool) -> None:
+    made = tensor.module_load(given, assign=assign)
+    if made is given or made is tensor:
+        raise RuntimeError(
+            "module_load returned one of self or other, please .detach() the result if returning one of the inputs in module_load"
+        )
+    swap_tensors(tensor, _as_parameter(made, tensor))
+
+
+class _Found(NamedTuple):
+    """What is known of a state, and found while it is read."""
+
+    metadata: Any
+    assign: bool
+    missing: list[str]
+    unexpected: list[str]
+    errors: list[str]
+
+
+def _load_below(module: Any, state: Mapping[str, Any], prefix: str, found: _Found) -> None:
+    """Reads a part of a state into a module and those below it. A function of the file: one within another that calls itself
+    would keep the state alive until the collector comes."""
+    local = {} if found.metadata is None else dict(found.metadata.get(prefix[:-1], {}))
+    if found.assign:
+        local["assign_to_params_buffers"] = True
+    module._load_from_state_dict(state, prefix, local, True, found.missing, found.unexpected, found.errors)
+    for name, child in module._modules.items():
+        if child is not None:
+            below = prefix + name + "."
+            _load_below(child, {key: value for key, value in state.items() if key.startswith(below)}, below, found)
+    keys = _IncompatibleKeys(found.missing, found.unexpected)
+    for hook in module._load_state_dict_post_hooks.values():
+        if hook(module, keys) is not None:
+            raise AssertionError("a load_state_dict post-hook must change the keys in place and return None")
 
 
 class Loading:
@@ -37,6 +84,9 @@ class Loading:
     def set_extra_state(self, state: Any) -> None:
         """Takes what `get_extra_state` gave."""
         raise RuntimeError("a module with an extra state defines get_extra_state and set_extra_state")
+
+    def _takes_extra_state(self) -> bool:
+        return type(self).set_extra_state is not Loading.set_extra_state
 
     def _has_extra_state(self) -> bool:
         return type(self).get_extra_state is not Loading.get_extra_state
@@ -104,7 +154,7 @@ class Loading:
             problem = self._load_one(key, name, tensor, state_dict[key], assign)
             if problem is not None:
                 error_msgs.append(problem)
-        if self._has_extra_state():
+        if self._takes_extra_state():
             if prefix + _EXTRA in state_dict:
                 self.set_extra_state(state_dict[prefix + _EXTRA])
             elif strict:
@@ -117,7 +167,7 @@ class Loading:
             return False
         name, dot, _ = key[len(prefix) :].partition(".")
         if key == prefix + _EXTRA:
-            return not self._has_extra_state()
+            return not self._takes_extra_state()
         # What is below a module is that module's to say.
         return name not in own if not dot else name not in self._modules
 
@@ -148,15 +198,16 @@ class Loading:
             )
         try:
             with no_grad():
-                if assign:
-                    if isinstance(tensor, Parameter) and not isinstance(given, Parameter):
-                        given = Parameter(given, requires_grad=tensor.requires_grad)
-                    setattr(self, name, given)
+                if __future__.get_swap_module_params_on_conversion():
+                    _swap_in(tensor, given, assign)
+                elif assign:
+                    setattr(self, name, _as_parameter(given, tensor))
                 elif not is_lazy(given):
                     tensor.copy_(given)
         except Exception as failure:
+            action = "swapping" if __future__.get_swap_module_params_on_conversion() else "copying"
             return (
-                f'While copying the parameter named "{key}", whose dimensions in the model are {tuple(tensor.shape)} and '
+                f'While {action} the parameter named "{key}", whose dimensions in the model are {tuple(tensor.shape)} and '
                 f"whose dimensions in the checkpoint are {tuple(given.shape)}, an exception occurred : {failure.args}."
             )
         return None
@@ -172,21 +223,7 @@ class Loading:
         metadata = getattr(state_dict, "_metadata", None)
         state = OrderedDict(state_dict)
 
-        def load(module: Any, local_state: Mapping[str, Any], prefix: str) -> None:
-            local = {} if metadata is None else dict(metadata.get(prefix[:-1], {}))
-            if assign:
-                local["assign_to_params_buffers"] = True
-            module._load_from_state_dict(local_state, prefix, local, True, missing, unexpected, errors)
-            for name, child in module._modules.items():
-                if child is not None:
-                    below = prefix + name + "."
-                    load(child, {key: value for key, value in local_state.items() if key.startswith(below)}, below)
-            found = _IncompatibleKeys(missing, unexpected)
-            for hook in module._load_state_dict_post_hooks.values():
-                if hook(module, found) is not None:
-                    raise AssertionError("a load_state_dict post-hook must change the keys in place and return None")
-
-        load(self, state, "")
+        _load_below(self, state, "", _Found(metadata, assign, missing, unexpected, errors))
         if strict:
             if unexpected:
                 errors.insert(0, listed("Unexpected", unexpected))
@@ -206,6 +243,11 @@ class Loading:
         return _hooks.add(self._state_dict_hooks, hook)
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        if getattr(hook, "_from_public_api", False):
+            raise RuntimeError(
+                "Cannot register the same function as the state dict post hook that was previously registered via "
+                "register_state_dict_post_hook"
+            )
         return _hooks.add(self._state_dict_hooks, hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:

@@ -11,6 +11,11 @@ from ..._plimsoll import Tensor
 _NAMES = ("device", "dtype", "non_blocking", "tensor", "memory_format", "copy")
 
 
+def _refuse(args: tuple[Any, ...]) -> None:
+    kinds = ", ".join(type(given).__name__ for given in args)
+    raise TypeError(f"to() received an invalid combination of arguments - got ({kinds}), but expected a device, a dtype or a tensor")
+
+
 def parsed(*args: Any, **kwargs: Any) -> Callable[[Tensor], Tensor]:
     """A function that moves and casts one tensor; only floats are cast, and channels-last means 4 or 5 dimensions."""
     asked: dict[str, Any] = {"device": None, "dtype": None, "non_blocking": False, "memory_format": None}
@@ -29,8 +34,14 @@ def parsed(*args: Any, **kwargs: Any) -> Callable[[Tensor], Tensor]:
         asked["device"] = rest.pop(0)
         if rest and (rest[0] is None or isinstance(rest[0], _plimsoll.dtype)):
             asked["dtype"] = rest.pop(0)
-    if rest:
+        elif rest:
+            _refuse(args)
+    if rest and isinstance(rest[0], bool):
         asked["non_blocking"] = rest.pop(0)
+    if rest or (args and isinstance(args[0], bool)):
+        _refuse(args)
+    if kwargs.get("copy"):
+        raise RuntimeError(".to() does not accept copy argument: a module is changed in place")
     asked.update({name: value for name, value in kwargs.items() if name != "copy"})
     device, dtype = asked["device"], asked["dtype"]
     if device is not None and not isinstance(device, _plimsoll.device):

@@ -139,7 +139,7 @@ class Tree:
         """Adds a tensor that is kept and not trained; with `persistent` it is part of the `state_dict`."""
         self._need_init("buffer")
         self._check_name("buffer", name, "_buffers")
-        if tensor is not None and not isinstance(tensor, Tensor):
+        if tensor is not None and not isinstance(tensor, Tensor) and not hasattr(tensor, "__torch_function__"):
             raise TypeError(
                 f"cannot assign '{_typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )

@@ -10,6 +10,7 @@ from .. import functional as F
 from .. import init as first_values
 from ..parameter import Parameter
 from .module import Module
+from . import _elsewhere
 
 
 class _Inplace(Module):
@@ -354,3 +355,7 @@ class Softmax2d(Module):
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
         return F.softmax(input, -3, _stacklevel=5)
+
+
+#: What PyTorch has in this file, and this package in others.
+__getattr__ = _elsewhere.of(__name__)

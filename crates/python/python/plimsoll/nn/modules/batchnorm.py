@@ -11,6 +11,7 @@ from .. import functional as F
 from .. import init
 from ..parameter import Parameter
 from .module import Module
+from . import _elsewhere
 
 
 class _NormBase(Module):
@@ -187,3 +188,7 @@ class SyncBatchNorm(_BatchNorm):
         for name, child in module.named_children():
             made.add_module(name, cls.convert_sync_batchnorm(child, process_group))
         return made
+
+
+#: What PyTorch has in this file, and this package in others.
+__getattr__ = _elsewhere.of(__name__)

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 from .module import Module, _indented
+from . import _elsewhere
 
 
 def place(count: int, index: Any) -> int:
@@ -267,3 +268,7 @@ class ModuleDict(Module):
             if len(pair) != 2:
                 raise ValueError(f"ModuleDict update sequence element #{at} has length {len(pair)}; 2 is required")
             self[pair[0]] = pair[1]
+
+
+#: What PyTorch has in this file, and this package in others.
+__getattr__ = _elsewhere.of(__name__)

@@ -12,6 +12,7 @@ from .. import init
 from ..parameter import Parameter
 from ._sizes import Ints, both_ends, pair, single, triple
 from .module import Module
+from . import _elsewhere
 
 _MODES = ("zeros", "reflect", "replicate", "circular")
 
@@ -266,3 +267,7 @@ class ConvTranspose3d(_ConvTranspose):
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         return self._convolved_back(F.conv_transpose3d, input, output_size)
+
+
+#: What PyTorch has in this file, and this package in others.
+__getattr__ = _elsewhere.of(__name__)

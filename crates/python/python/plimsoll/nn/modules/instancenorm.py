@@ -9,6 +9,7 @@ from typing import Any
 from ..._plimsoll import Tensor
 from .. import functional as F
 from .batchnorm import _NormBase
+from . import _elsewhere
 
 
 class _InstanceNorm(_NormBase):
@@ -107,3 +108,7 @@ class InstanceNorm3d(_InstanceNorm):
 
     def _dim_without_batch(self) -> int:
         return 4
+
+
+#: What PyTorch has in this file, and this package in others.
+__getattr__ = _elsewhere.of(__name__)

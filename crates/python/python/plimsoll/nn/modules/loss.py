@@ -9,6 +9,7 @@ from ..._plimsoll import Tensor
 from .. import functional as F
 from .._reduction import named
 from .module import Module
+from . import _elsewhere
 
 
 class _Loss(Module):
@@ -247,3 +248,7 @@ class CTCLoss(_Loss):
         return F.ctc_loss(
             log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
         )
+
+
+#: What PyTorch has in this file, and this package in others.
+__getattr__ = _elsewhere.of(__name__)

@@ -11,14 +11,21 @@ from ... import _plimsoll
 from ..._modes import no_grad
 from ..._plimsoll import Tensor
 from ..parameter import is_lazy
-from . import _moves
+from . import _conversion, _moves
 from ._calling import Calling
+from ._calling import _global_backward_hooks as _global_backward_hooks
+from ._calling import _global_backward_pre_hooks as _global_backward_pre_hooks
+from ._calling import _global_forward_hooks as _global_forward_hooks
+from ._calling import _global_forward_hooks_always_called as _global_forward_hooks_always_called
+from ._calling import _global_forward_hooks_with_kwargs as _global_forward_hooks_with_kwargs
+from ._calling import _global_forward_pre_hooks as _global_forward_pre_hooks
 from ._calling import register_module_backward_hook as register_module_backward_hook
 from ._calling import register_module_forward_hook as register_module_forward_hook
 from ._calling import register_module_forward_pre_hook as register_module_forward_pre_hook
 from ._calling import register_module_full_backward_hook as register_module_full_backward_hook
 from ._calling import register_module_full_backward_pre_hook as register_module_full_backward_pre_hook
 from ._loading import Loading
+from ._state import _IncompatibleKeys as _IncompatibleKeys
 from ._registration import register_module_buffer_registration_hook as register_module_buffer_registration_hook
 from ._registration import register_module_module_registration_hook as register_module_module_registration_hook
 from ._registration import register_module_parameter_registration_hook as register_module_parameter_registration_hook
@@ -68,19 +75,16 @@ class Module(Tree, Calling, Loading):
         return self
 
     def _apply(self: _Self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> _Self:
-        """Replaces every tensor by what the function makes of it; parameters stay the same objects."""
+        """Replaces every tensor by what the function makes of it; parameters stay the same objects, unless `__future__` says
+        otherwise."""
         _plimsoll._modules_changed()
         if recurse:
             for module in self.children():
                 module._apply(fn)
         with no_grad():
-            for param in self._parameters.values():
-                if param is None:
-                    continue
-                param.data = fn(param.data)
-                if param.grad is not None:
-                    wanted = param.grad.requires_grad
-                    param.grad = fn(param.grad.data).requires_grad_(wanted)
+            for name, param in self._parameters.items():
+                if param is not None:
+                    self._parameters[name] = _conversion.converted(fn, param, f"{type(self).__name__}.{name}")
             for name, buffer in self._buffers.items():
                 if is_lazy(buffer):
                     buffer.data = fn(buffer.data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -134,11 +135,11 @@ class ParameterDict(Module):
 
     def copy(self) -> ParameterDict:
         """Another dict of the same parameters."""
-        return ParameterDict({key: self[key] for key in self._keys})
+        return ParameterDict((key, self[key]) for key in self._keys)
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
         """A dict of these names, with one value for all."""
-        return ParameterDict({key: default for key in keys})
+        return ParameterDict((key, default) for key in keys)
 
     def __reversed__(self) -> Iterator[str]:
         return reversed(list(self._keys))
@@ -165,6 +166,9 @@ class ParameterDict(Module):
                 f"{type(parameters).__name__}"
             )
         pairs = parameters.items() if isinstance(parameters, (Mapping, ParameterDict)) else parameters
+        if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
+            # PyTorch's order, from when dictionaries had none.
+            pairs = sorted(pairs, key=lambda pair: pair[0])
         for at, pair in enumerate(pairs):
             if not isinstance(pair, Iterable):
                 raise TypeError(

@@ -8,6 +8,7 @@ from ..._plimsoll import Tensor
 from .. import functional as F
 from ._sizes import Ints, pair, single, triple
 from .module import Module
+from . import _elsewhere
 
 
 class _MaxPoolNd(Module):
@@ -231,3 +232,7 @@ class LPPool3d(_LPPoolNd):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.lp_pool3d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
+
+#: What PyTorch has in this file, and this package in others.
+__getattr__ = _elsewhere.of(__name__)

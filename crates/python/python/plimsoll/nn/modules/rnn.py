@@ -14,6 +14,7 @@ from ..utils.rnn import PackedSequence
 from . import _projected
 from ._wide import in_float32
 from .module import Module
+from . import _elsewhere
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
@@ -364,3 +365,7 @@ class LSTM(RNNBase):
         function: Any = _projected.packed_lstm if self.proj_size else _plimsoll.lstm
         output, hidden, cell = in_float32(function, data, sizes, hx, self._flat_weights, *self._options())
         return PackedSequence(output, sizes, order, back), self.permute_hidden((hidden, cell), back)
+
+
+#: What PyTorch has in this file, and this package in others.
+__getattr__ = _elsewhere.of(__name__)

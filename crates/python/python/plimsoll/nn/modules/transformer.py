@@ -16,11 +16,12 @@ from .container import ModuleList
 from .module import Module
 from .normalization import LayerNorm
 from .transformer_layer import TransformerDecoderLayer, TransformerEncoderLayer
+from .transformer_layer import _activation as _get_activation_fn  # noqa: F401 (other people import it here)
 
 _Activation = Union[str, Callable[[Tensor], Tensor]]
 
 
-def _copies(layer: Module, count: int) -> ModuleList:
+def _get_clones(layer: Module, count: int) -> ModuleList:
     return ModuleList([copy.deepcopy(layer) for _ in range(count)])
 
 
@@ -36,7 +37,7 @@ class TransformerEncoder(Module):
         mask_check: bool = True,
     ) -> None:
         super().__init__()
-        self.layers = _copies(encoder_layer, num_layers)
+        self.layers = _get_clones(encoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
         # Nested tensors do not exist here. Where PyTorch would take them, padded positions come out as 0.
@@ -112,7 +113,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
-        self.layers = _copies(decoder_layer, num_layers)
+        self.layers = _get_clones(decoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
 

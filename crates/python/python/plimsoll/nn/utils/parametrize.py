@@ -66,6 +66,11 @@ class ParametrizationList(ModuleList):
                     "When `right_inverse` outputs one tensor, it may not change the dtype.\n"
                     f"original.dtype: {original.dtype}\nright_inverse(original).dtype: {begun.dtype}"
                 )
+            if begun.device != original.device and not unsafe:
+                raise ValueError(
+                    "When `right_inverse` outputs one tensor, it may not change the device.\n"
+                    f"original.device: {original.device}\nright_inverse(original).device: {begun.device}"
+                )
             with no_grad():
                 _set(original, begun)
             _register_parameter_or_buffer(self, "original", original)

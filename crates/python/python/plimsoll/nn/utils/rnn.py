@@ -126,6 +126,10 @@ def pack_padded_sequence(
     """Packs padded sequences of these lengths; with `enforce_sorted` the longest must come first."""
     if isinstance(lengths, Tensor) and lengths.device.type != "cpu":
         raise RuntimeError("'lengths' argument should be a 1D CPU int64 tensor, but got a tensor on " + str(lengths.device))
+    if input.numel() == 0:
+        raise RuntimeError("Cannot pack empty tensors.")
+    if isinstance(lengths, Tensor) and lengths.dim() != 1:
+        raise RuntimeError(f"'lengths' argument should be a 1D CPU int64 tensor, but got {lengths.dim()}D cpu tensor")
     sizes = [int(length) for length in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
     order = None
     if not enforce_sorted:
@@ -150,8 +154,6 @@ def pack_padded_sequence(
 
 
 def _check_lengths(steps: Tensor, sizes: list[int]) -> None:
-    if steps.numel() == 0:
-        raise RuntimeError("Cannot pack empty tensors.")
     if len(sizes) != steps.size(1):
         raise RuntimeError(f"Expected `len(lengths)` to be equal to batch_size, but got {len(sizes)} (batch_size={steps.size(1)})")  # fmt: skip
     if any(size <= 0 for size in sizes):
@@ -179,6 +181,8 @@ def pad_packed_sequence(
                 f"total_length={total_length} and max sequence length being {longest}"
             )
         longest = total_length
+    if not counts:
+        raise RuntimeError("pad_packed_sequence: the packed sequence is empty")
     batch = counts[0]
     rows, at = [], 0
     for count in counts:

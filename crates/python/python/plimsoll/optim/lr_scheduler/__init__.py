@@ -15,6 +15,7 @@ from ._cosine import CosineAnnealingWarmRestarts as CosineAnnealingWarmRestarts
 from ._cyclic import CyclicLR as CyclicLR
 from ._one_cycle import OneCycleLR as OneCycleLR
 from ._plateau import ReduceLROnPlateau as ReduceLROnPlateau
+from ._scheduler import EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING
 from ._scheduler import LRScheduler as LRScheduler
 from ._scheduler import _LRScheduler as _LRScheduler
 
