@@ -113,8 +113,8 @@ fn usage() -> String {
      cargo xtask conformance training [--part NAME,NAME] [--only NAME,NAME] [--dtype NAME,NAME] \
      [--verbose] [--write-docs] [--record]\n\
      cargo xtask conformance documents FOLDER [--only BLOCK,BLOCK] [--write-docs] [--record]\n\
-     cargo xtask conformance suites FOLDER [--file NAME,NAME] [--only NAME,NAME] [--verbose] \
-     [--write-docs] [--pytorch]\n\
+     cargo xtask conformance suites FOLDER [--further] [--file NAME,NAME] [--only NAME,NAME] \
+     [--verbose] [--write-docs] [--pytorch]\n\
      cargo xtask conformance programs FOLDER [--only TEXT,TEXT] [--seconds N] [--verbose] \
      [--write-docs]"
         .to_string()

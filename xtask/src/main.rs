@@ -57,10 +57,10 @@ cargo xtask COMMAND
   conformance training [--part NAME,NAME] [--only NAME,NAME] [--dtype NAME,NAME] [--verbose]
                      PyTorch's databases of modules and optimizers, and every scheduler, through
                      `plimsoll.nn` and `plimsoll.optim`
-  conformance suites FOLDER [--file NAME,NAME] [--only NAME,NAME] [--verbose] [--write-docs]
-                     [--pytorch]
+  conformance suites FOLDER [--further] [--file NAME,NAME] [--only NAME,NAME] [--verbose]
+                     [--write-docs] [--pytorch]
                      PyTorch's own test files of autograd, indexing and views, in its folder `test`,
-                     run on Plimsoll
+                     run on Plimsoll; --further: of modules, tensors, optimizers and so on
   conformance programs FOLDER [--only TEXT,TEXT] [--seconds N] [--verbose] [--write-docs]
                      other people's programs, of which the folder has clones, on PyTorch and on
                      Plimsoll, loss by loss
