@@ -123,12 +123,12 @@ options! {
     }
 }
 
-/// How far [`Tensor::softshrink`] brings elements.
 /// A bound as the tensor's dtype has it: halves are compared with a half.
 fn own(x: &Tensor, bound: f64) -> f64 {
     rounded(Scalar::Float(bound), x.dtype()).to_f64()
 }
 
+/// How far [`Tensor::softshrink`] brings elements.
 fn width(options: &HardshrinkOptions) -> Result<f64> {
     if options.lambd < 0.0 || options.lambd.is_nan() {
         return Err(Error::shape(
