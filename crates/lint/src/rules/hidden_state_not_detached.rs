@@ -1,14 +1,15 @@
 //! `hidden-state-not-detached`: a state that a recurrent module returns goes back into it in the
 //! next iteration with its graph. With a backward pass in the loop PyTorch raises in the second
-//! iteration; without one the graph grows. Silent for loops over time steps inside one pass, and
-//! wherever the state is bound to anything else in the loop.
+//! iteration, with `retain_graph=True` as soon as a step has changed the weights; where nothing
+//! raises the graph grows. Silent for loops over time steps inside one pass, and wherever the state
+//! is bound to anything else in the loop.
 
 use ruff_python_ast::{Expr, ExprCall, Stmt};
 use ruff_text_size::Ranged;
 
 use super::{Check, Rule};
-use crate::model::expression::{arguments, last_name, path, targets};
-use crate::model::{Grad, How, Loop, Scope, Value, is_recurrent};
+use crate::model::expression::{arguments, is_false, keyword, last_name, path, targets};
+use crate::model::{Grad, How, Loop, Scope, Value, is_backward, is_recurrent};
 
 pub(crate) static RULE: Rule = Rule {
     name: "hidden-state-not-detached",
@@ -41,11 +42,7 @@ fn check(check: &mut Check<'_, '_>) {
                 continue;
             }
             let callee = check.quote(&*call.func);
-            let outcome = if around.has_backward {
-                "the second backward pass then runs into the first batch's freed graph and raises"
-            } else {
-                "the graph grows by one batch in every iteration"
-            };
+            let outcome = outcome(scope, around);
             let line = check.line(around.stmt);
             check.report(
                 call.range(),
@@ -58,6 +55,27 @@ fn check(check: &mut Check<'_, '_>) {
                      `{state} = tuple(h.detach() for h in {state})`"
                 ),
             );
+        }
+    }
+}
+
+/// What becomes of the chain of graphs, by what the loop does with it.
+fn outcome(scope: &Scope<'_>, around: &Loop<'_>) -> &'static str {
+    let mut passes = scope.calls_in(around.body()).filter(|(_, call)| is_backward(call));
+    let retained =
+        passes.any(|(_, call)| keyword(call, "retain_graph").is_some_and(|flag| !is_false(flag)));
+    match (around.has_backward, retained, around.has_step) {
+        (false, ..) => "the graph grows by one batch in every iteration",
+        (true, false, _) => {
+            "the second backward pass then runs into the first batch's freed graph and raises"
+        }
+        (true, true, true) => {
+            "`retain_graph=True` keeps that graph, but the step changes the weights that it needs, so a later \
+             backward pass runs back into it and raises"
+        }
+        (true, true, false) => {
+            "`retain_graph=True` keeps that graph, so it grows by one batch in every iteration, and each backward \
+             pass runs through all of it"
         }
     }
 }
