@@ -56,8 +56,7 @@ impl<'a> File<'a> {
                 }
                 let left = self.infer(scope, &binary.left, item);
                 let right = self.infer(scope, &binary.right, item);
-                let value = combined(left, right);
-                match (binary.op, value) {
+                match (binary.op, self.unrecorded(scope, combined(left, right), item)) {
                     (Operator::MatMult, Value::Tensor(tensor)) => {
                         Value::Tensor(Tensor { strided: false, ..tensor })
                     }
@@ -75,6 +74,18 @@ impl<'a> File<'a> {
             }
             Expr::Named(named) => self.infer(scope, &named.value, item),
             _ => Value::Unknown,
+        }
+    }
+
+    /// A new tensor has no graph where autograd is off, whatever it is computed from.
+    fn unrecorded(&self, scope: &Scope<'a>, value: Value, item: usize) -> Value {
+        match value {
+            Value::Tensor(tensor)
+                if tensor.graph != Graph::No && self.grad(scope, item) == Grad::Off =>
+            {
+                Value::Tensor(Tensor { graph: Graph::No, ..tensor })
+            }
+            other => other,
         }
     }
 
