@@ -9,8 +9,9 @@ use std::ops::Range;
 use ruff_python_ast::{Expr, ExprCall};
 use ruff_text_size::Ranged;
 
+use super::evidence::calls_for_gradients;
 use super::{Check, Rule};
-use crate::model::expression::{holder_path, is_false, keyword, last_name, method, path, receiver};
+use crate::model::expression::{holder_path, is_false, keyword, last_name, method, path};
 use crate::model::{File, Grad, How, Loop, Meaning, Region, Scope, Value};
 
 pub(crate) static RULE: Rule = Rule {
@@ -299,21 +300,6 @@ fn uses_gradients(scope: &Scope<'_>, flags: &[usize], around: Option<&Loop<'_>>)
             (step.item..step.end, outer.item..outer.end)
         }
     };
-    let wants = |name: &str| {
-        matches!(
-            name,
-            "backward"
-                | "grad"
-                | "requires_grad_"
-                | "jacobian"
-                | "vjp"
-                | "retain_grad"
-                | "manual_backward"
-        )
-    };
-    let calls = scope.calls_in(inner).any(|(_, call)| {
-        last_name(&call.func).is_some_and(wants) || receiver(call, "attack").is_some()
-    });
     let next = flags.partition_point(|item| *item < outer.start);
-    calls || flags.get(next).is_some_and(|item| *item < outer.end)
+    calls_for_gradients(scope, inner) || flags.get(next).is_some_and(|item| *item < outer.end)
 }

@@ -8,7 +8,7 @@ use ruff_python_ast::{Expr, ExprCall, Operator};
 use ruff_text_size::{Ranged, TextRange};
 
 use crate::finding::Edit;
-use crate::model::expression::{any, holder_path, last_name, method, path, paths};
+use crate::model::expression::{any, holder_path, last_name, method, path, paths, receiver};
 use crate::model::{File, How, Loop, Scope, Value, backward_roots, is_backward};
 
 /// The paths that flow into a backward pass among these items, through whatever binds them.
@@ -129,6 +129,25 @@ fn skipped<'a>(scope: &Scope<'a>, item: usize, around: &Loop<'a>) -> bool {
     scope.continues[first..].iter().take_while(|earlier| **earlier < item).any(|earlier| {
         let tests = scope.tests_within(*earlier, around);
         tests.iter().flatten().any(|test| any(test, &mut |e| is_modulus(e)))
+    })
+}
+
+/// A backward pass, gradients of inputs, or an attack on the model: somebody wants the graph.
+pub(super) fn calls_for_gradients(scope: &Scope<'_>, items: Range<usize>) -> bool {
+    let wants = |name: &str| {
+        matches!(
+            name,
+            "backward"
+                | "grad"
+                | "requires_grad_"
+                | "jacobian"
+                | "vjp"
+                | "retain_grad"
+                | "manual_backward"
+        )
+    };
+    scope.calls_in(items).any(|(_, call)| {
+        last_name(&call.func).is_some_and(wants) || receiver(call, "attack").is_some()
     })
 }
 

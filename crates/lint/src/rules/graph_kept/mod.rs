@@ -4,6 +4,7 @@
 //! a graph.
 
 mod facts;
+mod inference;
 mod meters;
 mod stores;
 
@@ -11,6 +12,7 @@ use ruff_python_ast::Expr;
 use ruff_text_size::Ranged;
 
 use self::facts::Facts;
+use self::inference::gathers_graphs;
 use self::meters::{Kept, kept};
 use self::stores::{Store, stores};
 use super::{Check, Rule};
@@ -61,8 +63,8 @@ fn check(check: &mut Check<'_, '_>) {
 fn judge<'a>(
     check: &mut Check<'a, '_>,
     facts: &mut Facts<'_, 'a>,
-    around: &Loop<'_>,
-    store: &Store<'_>,
+    around: &Loop<'a>,
+    store: &Store<'a>,
 ) {
     let value = check.file.infer(facts.scope, store.value, store.item);
     let name = path(store.value);
@@ -74,7 +76,13 @@ fn judge<'a>(
     let spent = facts.spent_by(check.file, store, around);
     let in_pass = recording && by_name || spent.is_some();
     let left = recording && value.has_graph() && facts.is_left_alone(&store.holder, around);
-    if !in_pass && !left || facts.is_detached_in_place(store, around) {
+    if !in_pass && !left {
+        if gathers_graphs(check.file, facts, around, store) {
+            report_gathered(check, store);
+        }
+        return;
+    }
+    if facts.is_detached_in_place(store, around) {
         return;
     }
     let text = check.quote(store.value);
@@ -98,6 +106,18 @@ fn judge<'a>(
         "store `{text}` without its graph: `.item()` for a number, `.detach()` for a tensor"
     );
     check.report_fix(store.value.range(), message, advice, detached(store.value));
+}
+
+/// Outputs of a whole pass in a list, in a function that does not train.
+fn report_gathered(check: &mut Check<'_, '_>, store: &Store<'_>) {
+    let (text, holder) = (check.quote(store.value), &store.holder);
+    let message = format!(
+        "`{text}` of every batch is appended to `{holder}` together with the graph that made it, and all \
+         activations of every batch stay alive (relied on: it is a model's output, and nothing here switches \
+         autograd off, runs a backward pass or asks for gradients)"
+    );
+    let advice = "put the loop under `with torch.no_grad():` or `torch.inference_mode()`";
+    check.report(store.value.range(), message, advice);
 }
 
 /// Whether the value is the loss of the loop's backward pass or a term of it.
