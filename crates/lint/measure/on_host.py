@@ -116,6 +116,21 @@ def hidden_state_not_detached():
 
     say("hidden-state-not-detached", raises=message(twice))
 
+    def retained(steps):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        state, before = None, resident()
+        for _ in range(5):
+            optimizer.zero_grad()
+            output, state = model(batch, state)
+            output.sum().backward(retain_graph=True)
+            del output
+            if steps:
+                optimizer.step()
+        say("hidden-state-not-detached", retained_bytes_a_batch=(resident() - before) // 5)
+
+    retained(steps=False)
+    say("hidden-state-not-detached", retained_and_stepped=message(lambda: retained(steps=True)))
+
 
 def eval_without_no_grad():
     model = layers().eval()
@@ -263,6 +278,89 @@ def features_on_device():
     say("features-on-device", bytes_an_output=collected[0].nbytes, kept_each=(resident() - before) // 10)
 
 
+def retry_inside_except():
+    """A model that runs out of memory after its fourth layer, and what is held where the retry would start."""
+
+    class Fails(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = layers()
+
+        def forward(self, x):
+            hidden = x
+            for layer in self.body:
+                hidden = layer(hidden)
+            raise torch.OutOfMemoryError("out of memory")
+
+    model, x = Fails(), torch.randn(4096, 1024)
+    before = resident()
+    try:
+        model(x)
+    except torch.OutOfMemoryError:
+        inside = resident() - before
+    say("retry-inside-except", inside=inside, after=resident() - before)
+    before = resident()
+    try:
+        model(x)
+    except torch.OutOfMemoryError as error:
+        error.__traceback__ = None
+        say("retry-inside-except", inside_without_traceback=resident() - before)
+
+
+def optimizer_in_loop():
+    for anew in (False, True):
+        model, made = layers(), set()
+        optimizer = torch.optim.Adam(model.parameters())
+        parameters = sum(parameter.nbytes for parameter in model.parameters())
+        state_bytes = 0
+        for _ in range(10):
+            if anew:
+                optimizer, made = torch.optim.Adam(model.parameters()), set()
+            optimizer.zero_grad()
+            model(BATCH).square().mean().backward()
+            optimizer.step()
+            for state in optimizer.state.values():
+                for value in state.values():
+                    if id(value) not in made:
+                        made.add(id(value))
+                        state_bytes += value.nbytes
+        step = int(next(iter(optimizer.state.values()))["step"])
+        say("optimizer-in-loop", anew=str(anew), parameter_bytes=parameters, state_bytes_made=state_bytes, steps_behind=step)
+
+
+def generator_not_detached():
+    generator, discriminator = layers(), nn.Linear(1024, 1)
+    optimizer = torch.optim.SGD(discriminator.parameters(), lr=0.01)
+    for detach in (False, True):
+        def step():
+            fake = generator(BATCH)
+            fake = fake.detach() if detach else fake
+            return discriminator(fake).mean()
+
+        generator.zero_grad()
+        optimizer.zero_grad()
+        step().backward()
+        before = resident()
+        loss = step()
+        held = resident() - before
+        del loss
+        unused = sum(p.grad.nbytes for p in generator.parameters() if p.grad is not None)
+        took = min(seconds(lambda: (optimizer.zero_grad(), step().backward(), optimizer.step()), 10) for _ in range(5))
+        say("generator-not-detached", detached=str(detach), held_before_backward=held, gradients_of_the_generator=unused, milliseconds_a_step=round(took * 100, 2))
+
+
+def gradients_of_inputs():
+    model, kept, before = layers(), [], resident()
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+    for _ in range(10):
+        x = torch.randn(256, 1024, requires_grad=True)
+        model(x).sum().backward()
+        kept.append(x.grad)
+        del x
+    say("features-on-device", gradient_bytes=kept[0].nbytes, kept_each=(resident() - before) // 10)
+
+
 def hooks_in_loop():
     model, captured = layers(), []
     for _ in range(5):
@@ -360,7 +458,7 @@ def list_dataset_workers():
 PARTS = [graph_kept, missing_zero_grad, hidden_state_not_detached, eval_without_no_grad, in_place, slice_keeps_storage, closure_keeps_self,
          loss_outside_autocast, scaler_misuse, gc_collect_in_loop, allocation_in_loop, strided, checkpoints, retain_graph_in_loop,
          features_on_device, hooks_in_loop, cache_on_method, batchnorm_or_dropout_without_eval, delete_before_backward, names_and_defaults,
-         list_dataset_workers]
+         list_dataset_workers, retry_inside_except, optimizer_in_loop, generator_not_detached, gradients_of_inputs]
 
 
 def main():

@@ -18,6 +18,7 @@ mod eval_without_no_grad;
 mod evidence;
 mod features_on_device;
 mod gc_collect_in_loop;
+mod generator_not_detached;
 mod graph_kept;
 mod hidden_state_not_detached;
 mod hooks_in_loop;
@@ -28,8 +29,10 @@ mod loss_outside_autocast;
 mod missing_zero_grad;
 mod no_pin_memory;
 mod non_contiguous_in_loop;
+mod optimizer_in_loop;
 mod reentrant_checkpoint;
 mod retain_graph_in_loop;
+mod retry_inside_except;
 mod round_trip_to_host;
 mod scaler_misuse;
 mod set_to_none_default;
@@ -97,6 +100,9 @@ pub static RULES: &[&Rule] = &[
     &deprecated_amp::RULE,
     &reentrant_checkpoint::RULE,
     &set_to_none_default::RULE,
+    &retry_inside_except::RULE,
+    &optimizer_in_loop::RULE,
+    &generator_not_detached::RULE,
 ];
 
 /// The rule with this name or code.
