@@ -73,7 +73,16 @@ fn program(
 
 #[test]
 fn a_million_steps_of_four_threads_replay_to_every_counter() {
-    let (arena, helm) = arena(None, &Configuration::default());
+    replay_to_every_counter(&Configuration::default());
+}
+
+#[test]
+fn so_do_as_many_where_segments_expand() {
+    replay_to_every_counter(&Configuration::default().with_expandable_segments(true));
+}
+
+fn replay_to_every_counter(configuration: &Configuration) {
+    let (arena, helm) = arena(None, configuration);
     helm.slow_streams.store(true, Ordering::SeqCst);
     let mut model = Model::default();
     let others = Mutex::new(Vec::new());
@@ -105,6 +114,7 @@ fn a_million_steps_of_four_threads_replay_to_every_counter() {
     arena.history().iter().for_each(|entry| model.replay(entry));
     model.agree(arena);
     assert_eq!(arena.stats().reserved_bytes.all.current, 0);
+    assert!(helm.pages.lock().unwrap().is_empty() && helm.ranges.lock().unwrap().is_empty());
     assert!(model.events >= ROUNDS * STEPS * THREADS, "most steps are events");
 }
 

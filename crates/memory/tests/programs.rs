@@ -224,6 +224,7 @@ fn run(configuration: &Configuration, steps: &[Step]) -> Result<(), TestCaseErro
     arena.empty_cache();
     prop_assert_eq!(arena.stats().reserved_bytes.all.current, 0);
     prop_assert_eq!(arena.live_bytes(), 0);
+    prop_assert!(helm.pages.lock().unwrap().is_empty() && helm.ranges.lock().unwrap().is_empty());
     arena.check_balanced().map_err(TestCaseError::fail)
 }
 
@@ -250,6 +251,18 @@ proptest! {
     #[test]
     fn programs_agree_with_the_model_where_splitting_has_a_limit(steps in steps()) {
         let text = "max_split_size_mb:20,roundup_power2_divisions:4";
+        run(&Configuration::parse(text).unwrap(), &steps)?;
+    }
+
+    #[test]
+    fn programs_agree_with_the_model_where_segments_expand(steps in steps()) {
+        run(&Configuration::default().with_expandable_segments(true), &steps)?;
+    }
+
+    #[test]
+    fn programs_agree_with_the_model_where_segments_expand_under_limits(steps in steps()) {
+        let text = "expandable_segments:True,max_split_size_mb:20,memory_soft_limit:30MiB,\
+                    large_segment_size_mb:11,memory_limit:100GiB,garbage_collection_threshold:0.0004";
         run(&Configuration::parse(text).unwrap(), &steps)?;
     }
 

@@ -1,6 +1,9 @@
 //! Recorded and generated allocation traces, replayed: Plimsoll's allocator reserves no more at
-//! peak than PyTorch's rules do. `cargo test --test replay -- --nocapture` prints the table.
+//! peak than PyTorch's rules do, and with expandable segments puts every block where PyTorch's
+//! rules for them do. `cargo test --test replay -- --nocapture` prints the table.
 
+#[path = "replay/expandable_rules.rs"]
+mod expandable_rules;
 #[path = "replay/patterns.rs"]
 mod patterns;
 #[path = "replay/pytorch_rules.rs"]
@@ -10,8 +13,11 @@ mod trace;
 
 use std::collections::HashMap;
 
+use expandable_rules::{ExpandableRules, Place};
 use plimsoll_core::{Device, DeviceKind};
-use plimsoll_memory::{Arena, Configuration, DrySource, Kind, OriginId, Request, Site, StreamId};
+use plimsoll_memory::{
+    Arena, Block, Configuration, DrySource, Kind, OriginId, Request, Site, StreamId,
+};
 use proptest::prelude::*;
 use pytorch_rules::PytorchRules;
 use trace::TraceEvent;
@@ -87,10 +93,18 @@ struct Replayed {
     segments: usize,
 }
 
-/// Runs the allocator under test over a source without memory.
-fn by_plimsoll(events: &[TraceEvent]) -> Replayed {
+fn dry_arena(configuration: &Configuration) -> &'static Arena {
     let device = Device::from_slot(0, DeviceKind::Cpu, 0, true);
-    let arena = Arena::open(device, Box::new(DrySource::new(None)), &Configuration::default());
+    Arena::open(device, Box::new(DrySource::new(None)), configuration)
+}
+
+fn expandable() -> Configuration {
+    Configuration::default().with_expandable_segments(true)
+}
+
+/// Runs the allocator under test over a source without memory.
+fn by_plimsoll(events: &[TraceEvent], configuration: &Configuration) -> Replayed {
+    let arena = dry_arena(configuration);
     let origin = OriginId::intern("replay", Site::caller());
     let mut live = HashMap::new();
     for event in events {
@@ -119,20 +133,22 @@ fn by_plimsoll(events: &[TraceEvent]) -> Replayed {
 #[test]
 fn no_trace_reserves_more_at_peak_than_by_pytorch_rules() {
     let mut table = format!(
-        "{:<34}{:>8}{:>16}{:>16}{:>16}{:>8}\n",
-        "trace", "events", "allocated peak", "PyTorch rules", "Plimsoll", "ratio"
+        "{:<34}{:>8}{:>16}{:>16}{:>16}{:>8}{:>16}\n",
+        "trace", "events", "allocated peak", "PyTorch rules", "Plimsoll", "ratio", "expandable"
     );
     let mut worse = Vec::new();
     for (name, events) in traces() {
         let model = by_pytorch_rules(&events, false);
-        let ours = by_plimsoll(&events);
+        let ours = by_plimsoll(&events, &Configuration::default());
+        let expanded = by_plimsoll(&events, &expandable());
         let ratio = ours.reserved_bytes_peak as f64 / model.reserved_bytes_peak as f64;
         table += &format!(
-            "{name:<34}{:>8}{:>16}{:>16}{:>16}{ratio:>8.3}\n",
+            "{name:<34}{:>8}{:>16}{:>16}{:>16}{ratio:>8.3}{:>16}\n",
             events.len(),
             ours.allocated_bytes_peak,
             model.reserved_bytes_peak,
-            ours.reserved_bytes_peak
+            ours.reserved_bytes_peak,
+            expanded.reserved_bytes_peak,
         );
         assert!(
             ours.segments > 0 && ours.allocated_bytes_peak <= ours.reserved_bytes_peak,
@@ -179,8 +195,104 @@ proptest! {
                 live.push(id);
             }
         }
-        let (model, ours) = (by_pytorch_rules(&events, false), by_plimsoll(&events));
+        let model = by_pytorch_rules(&events, false);
+        let ours = by_plimsoll(&events, &Configuration::default());
         prop_assert!(ours.reserved_bytes_peak <= model.reserved_bytes_peak);
+    }
+}
+
+/// An arena with expandable segments beside the reference: every block must lie where the reference
+/// puts it, and as much be reserved, in as many calls.
+struct Beside {
+    arena: &'static Arena,
+    model: ExpandableRules,
+    live: HashMap<usize, Block>,
+    /// Where the range of a pool (whether small) and stream starts.
+    starts: HashMap<(bool, u64), usize>,
+}
+
+impl Beside {
+    fn new() -> Beside {
+        let (model, live, starts) = Default::default();
+        Beside { arena: dry_arena(&expandable()), model, live, starts }
+    }
+
+    fn step(&mut self, event: &TraceEvent) {
+        match *event {
+            TraceEvent::Segment { .. } => return,
+            TraceEvent::Allocate { id, bytes, stream } => {
+                let request = Request::new(bytes, OriginId::UNKNOWN);
+                let request = Request { stream: StreamId(stream), ..request };
+                let block = self.arena.allocate(&request).expect("no limit is set");
+                let Place { small, stream, offset, fresh } = self.model.allocate(id, bytes, stream);
+                let start = self.starts.entry((small, stream)).or_default();
+                *start = if fresh { block.address() } else { *start };
+                assert_eq!(block.address() - *start, offset, "allocation {id} of {bytes} bytes");
+                self.live.insert(id, block);
+            }
+            TraceEvent::Free { id } => {
+                self.live.remove(&id).expect("a live allocation is freed");
+                self.model.free(id);
+            }
+        }
+        self.agree();
+    }
+
+    fn empty_cache(&mut self) {
+        self.arena.empty_cache();
+        self.model.empty_cache();
+        self.agree();
+    }
+
+    fn agree(&self) {
+        let stats = self.arena.stats();
+        assert_eq!(stats.reserved_bytes.all.current, self.model.reserved_bytes as i64);
+        assert_eq!(stats.reserved_bytes.all.peak, self.model.reserved_bytes_peak as i64);
+        let calls = (stats.num_device_alloc, stats.num_device_free);
+        assert_eq!(calls, (self.model.maps, self.model.unmaps));
+    }
+}
+
+#[test]
+fn expandable_segments_put_every_block_of_every_trace_where_pytorch_does() {
+    for (name, events) in traces() {
+        let mut beside = Beside::new();
+        for (place, event) in events.iter().enumerate() {
+            beside.step(event);
+            if place % 997 == 996 {
+                beside.empty_cache();
+            }
+        }
+        beside.arena.check_balanced().unwrap_or_else(|difference| panic!("{name}: {difference}"));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 1 } else { 256 }, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn expandable_segments_put_every_block_of_any_program_where_pytorch_does(
+        steps in prop::collection::vec((0usize..9, 9u32..26, 0usize..1 << 20, 0usize..64), 1..300),
+    ) {
+        let mut beside = Beside::new();
+        let mut live = Vec::new();
+        for (id, (what, log2, extra, place)) in steps.into_iter().enumerate() {
+            match what {
+                0..4 if !live.is_empty() => {
+                    beside.step(&TraceEvent::Free { id: live.swap_remove(place % live.len()) });
+                }
+                4 => beside.empty_cache(),
+                _ => {
+                    let bytes = (1 << log2) + extra % (1 << log2);
+                    beside.step(&TraceEvent::Allocate { id, bytes, stream: (place % 5 / 4) as u64 });
+                    live.push(id);
+                }
+            }
+            beside.arena.check_balanced().map_err(TestCaseError::fail)?;
+        }
+        beside.live.clear();
+        beside.arena.empty_cache();
+        prop_assert_eq!(beside.arena.stats().reserved_bytes.all.current, 0);
     }
 }
 

@@ -154,8 +154,8 @@ impl BookObserver for Active {
         let (change_bytes, source_bytes) = match change.event.action {
             Action::Allocated if self.asked.memory => (bytes, 0),
             Action::FreeRequested if self.asked.memory => (-bytes, 0),
-            Action::SegmentReserved => (0, bytes),
-            Action::SegmentReleased => (0, -bytes),
+            Action::SegmentReserved | Action::SegmentMapped => (0, bytes),
+            Action::SegmentReleased | Action::SegmentUnmapped => (0, -bytes),
             _ => return,
         };
         self.write(Entry::Memory(MemoryEntry {

@@ -28,6 +28,11 @@ pub enum Advice {
         /// Free bytes that lie in pieces of split segments.
         split_bytes: usize,
     },
+    /// Free memory lies in pieces: let segments grow and shrink by pages, so that it need not.
+    ExpandSegments {
+        /// Free bytes that lie in pieces of split segments.
+        split_bytes: usize,
+    },
     /// Freed memory waits for another stream.
     WaitForStreams {
         /// Bytes that wait.
@@ -86,6 +91,12 @@ impl fmt::Display for Advice {
             Advice::LimitSplitting { split_bytes } => write!(
                 f,
                 "{} are free but in pieces of split segments: `max_split_size_mb` keeps large blocks whole",
+                size(split_bytes)
+            ),
+            Advice::ExpandSegments { split_bytes } => write!(
+                f,
+                "{} are free but in pieces of split segments: `expandable_segments:True` lets one segment \
+                 grow instead",
                 size(split_bytes)
             ),
             Advice::WaitForStreams { pending_bytes } => write!(

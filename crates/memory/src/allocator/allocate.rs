@@ -5,28 +5,32 @@
 //! 1 hit       a free block of this stream fits            nothing is asked of the system
 //! 2 split     a larger one is cut
 //! 3 collect   above the soft limit or the garbage threshold, cached segments go back first
-//! 4 reserve   a new segment from the source, if the limits allow
+//! 4 reserve   a new segment from the source, or pages of an expandable one, if the limits allow
 //! 5 release   cached segments go back: oversize ones that make room, then all; reserve again
-//! 6 tight     a segment no larger than needed
+//! 6 tight     a segment no larger than needed, never an expandable one
 //! 7 reclaim   the program gives live memory back (spilled or rebuilt later); rungs 4 to 6 again
 //! 8 fail      an error with a report; nothing was lost, and the same call works once memory is free
 //! ```
 //!
 //! Rungs 1 and 2 run under the arena's lock in one go; the others take it only for their own part,
 //! so that neither the source's slow calls nor the program's reclaimer keep other threads waiting.
-//! The steps themselves are in `state.rs` (1, 2) and `release.rs` (3, 5); the report is in
-//! `oom.rs`.
+//! The steps themselves are in `state.rs` (1, 2), `pages.rs` (4) and `release.rs` (3, 5); the
+//! report is in `oom.rs`.
+
+use std::num::NonZeroUsize;
 
 use plimsoll_core::{Error, Result};
 
 use crate::allocator::arena::Arena;
 use crate::allocator::block::Block;
+use crate::allocator::pages::Growth;
+use crate::allocator::records::SegmentRecord;
 use crate::allocator::request::Request;
 use crate::allocator::shortage::Shortage;
 use crate::allocator::size_class::Fit;
-use crate::allocator::state::Granted;
+use crate::allocator::state::{Granted, State};
 use crate::book::stamp::Stamp;
-use crate::platform::source::SourceFull;
+use crate::platform::source::{AddressSpace, SourceFull};
 
 /// How often the program is asked for memory before an allocation fails. Each round frees
 /// something, but other threads may take it first.
@@ -90,15 +94,14 @@ impl Arena {
     /// Rungs 3 to 8.
     #[cold]
     fn climb(&'static self, fit: &Fit, request: &Request) -> Result<Granted> {
-        let usual = fit.segment_bytes;
         self.release_uncached();
-        self.collect_excess(usual);
-        let refusal = match self.reserve(usual, fit, request) {
+        self.collect_excess(fit.segment_bytes);
+        let refusal = match self.grow(fit, request) {
             Ok(granted) => return Ok(granted),
             Err(refusal) => refusal,
         };
         if self.release_oversize(fit, request.stream) > 0
-            && let Ok(granted) = self.reserve(usual, fit, request)
+            && let Ok(granted) = self.grow(fit, request)
         {
             return Ok(granted);
         }
@@ -109,7 +112,7 @@ impl Arena {
             if self.reclaim(&Shortage::of_block(fit, request)) == 0 {
                 break;
             }
-            let refusal = match self.reserve(usual, fit, request) {
+            let refusal = match self.grow(fit, request) {
                 Ok(granted) => return Ok(granted),
                 Err(refusal) => refusal,
             };
@@ -131,7 +134,7 @@ impl Arena {
         self.release_cached();
         if self.state().releases > refusal.releases {
             self.state().ledger.retried();
-            if let Ok(granted) = self.reserve(fit.segment_bytes, fit, request) {
+            if let Ok(granted) = self.grow(fit, request) {
                 return Some(granted);
             }
         }
@@ -139,6 +142,78 @@ impl Arena {
             return None;
         }
         self.reserve(fit.tight_segment_bytes, fit, request).ok()
+    }
+
+    /// Rung 4: a segment of the usual size, or pages where segments expand.
+    fn grow(&'static self, fit: &Fit, request: &Request) -> Result<Granted, Refusal> {
+        match self.source().address_space() {
+            Ok(space) if self.rules().expandable => self.expand(space, fit, request),
+            _ => self.reserve(fit.segment_bytes, fit, request),
+        }
+    }
+
+    /// Maps pages of an expandable segment and hands out of it, or out of what became free
+    /// meanwhile. Where the source refuses halfway, what was mapped by then is cached.
+    fn expand(
+        &'static self,
+        space: &dyn AddressSpace,
+        fit: &Fit,
+        request: &Request,
+    ) -> Result<Granted, Refusal> {
+        let mut state = self.state();
+        state.finish_deferred();
+        if let Some(granted) = state.reuse(fit, request, Stamp::default()) {
+            return Ok(granted);
+        }
+        let releases = state.releases;
+        let refused = |full| Refusal { source: Some(full), releases };
+        let growth = state.growth(fit, request);
+        // Before a range is reserved, the most that its first pages can take.
+        let bytes = growth.map_or(fit.segment_bytes, |growth| growth.bytes);
+        if !state.limits.allow(state.ledger.reserved_bytes() + state.leaving_bytes, bytes) {
+            return Err(Refusal { source: None, releases });
+        }
+        let Growth { mut first, .. } = match growth {
+            Some(growth) => growth,
+            None => {
+                let range_bytes = self.rules().range_bytes(fit);
+                let address = space.reserve_range(range_bytes).map_err(refused)?;
+                let first = state.add_range(address.get(), range_bytes, fit, request);
+                Growth { first, bytes }
+            }
+        };
+        while let Some((unmapped, bytes)) = state.next_to_map(first, fit) {
+            let page_bytes = self.rules().page_bytes(fit.pool);
+            let address = NonZeroUsize::new(state.blocks[unmapped].address);
+            let mapped = match address {
+                // SAFETY: the pages are the first of an unmapped block, which is part of a range
+                // of this source and has no memory: blocks are unmapped from the start, or once
+                // the source has taken their pages back (`Arena::give_back`). The lock is held.
+                Some(address) => unsafe { space.map(address, bytes, page_bytes) },
+                None => Err(SourceFull::because("a range starts at address 0")),
+            };
+            if let Err(full) = mapped {
+                let range = state.remove_unmapped_range(unmapped);
+                drop(state);
+                self.release_ranges(range);
+                return Err(refused(full));
+            }
+            first = state.mapped(unmapped, bytes, request);
+        }
+        Ok(state.take(first, fit, request))
+    }
+
+    /// Gives the addresses of expandable segments back that no record refers to any more.
+    pub(crate) fn release_ranges(&self, ranges: impl IntoIterator<Item = SegmentRecord>) {
+        let Ok(space) = self.source().address_space() else { return };
+        for range in ranges {
+            if let Some(address) = NonZeroUsize::new(range.address) {
+                // SAFETY: the range came from `reserve_range` with this size (`expand`), and its
+                // record is gone, so this happens once. The record went because its one block was
+                // unmapped: no page of it has memory.
+                unsafe { space.release_range(address, range.bytes) };
+            }
+        }
     }
 
     /// Reserves a segment of `bytes` and hands out of it, or out of what became free meanwhile.
@@ -161,6 +236,15 @@ impl Arena {
         let address = self.source().reserve(bytes).map_err(refused)?;
         let index = state.add_segment(address.get(), bytes, fit, request);
         Ok(state.hand_out(index, fit, request, Stamp::default()))
+    }
+}
+
+impl State {
+    /// Hands out of a free block that is in its pool.
+    fn take(&mut self, index: u32, fit: &Fit, request: &Request) -> Granted {
+        let lane = self.segments[self.blocks[index].segment].lane as usize;
+        self.lanes[lane].remove(&mut self.blocks, &self.segments, index);
+        self.hand_out(index, fit, request, Stamp::default())
     }
 }
 

@@ -119,7 +119,10 @@ impl Arena {
         source: Box<dyn Source>,
         configuration: &Configuration,
     ) -> &'static Arena {
-        let rules = SizeRules::new(configuration);
+        let mut rules = SizeRules::new(configuration);
+        if configuration.expandable_segments && rules.caching && source.address_space().is_ok() {
+            rules = rules.expanding(source.room().total_bytes);
+        }
         let limits = Limits::new(configuration, &*source);
         let mut state = State::new(rules.clone(), limits);
         state.ledger.owner = (device, name);
@@ -154,6 +157,30 @@ impl Arena {
     /// Where its segments come from.
     pub fn source(&self) -> &dyn Source {
         &*self.source
+    }
+
+    /// Whether its segments grow and shrink by pages: that takes the setting, and a source with
+    /// addresses apart from its memory.
+    ///
+    /// ```
+    /// # use plimsoll_core::Device;
+    /// # use plimsoll_memory::{Arena, Configuration, DrySource, HostSource, OriginId, Request};
+    /// let configuration = Configuration::parse("expandable_segments:True")?;
+    /// let source = Box::new(DrySource::new(Some(1 << 30)));
+    /// let arena = Arena::open(Device::cpu(), source, &configuration);
+    /// assert!(arena.has_expandable_segments());
+    /// let first = arena.allocate(&Request::new(12 << 20, OriginId::UNKNOWN))?;
+    /// let second = arena.allocate(&Request::new(12 << 20, OriginId::UNKNOWN))?;
+    /// // The second lies right behind the first, over the edge of a page.
+    /// assert_eq!(second.address(), first.address() + (12 << 20));
+    /// assert_eq!(arena.stats().reserved_bytes.all.current, 40 << 20);
+    ///
+    /// let host = Arena::open(Device::cpu(), Box::new(HostSource::default()), &configuration);
+    /// assert!(!host.has_expandable_segments());
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
+    pub fn has_expandable_segments(&self) -> bool {
+        self.rules.expandable
     }
 
     #[inline]

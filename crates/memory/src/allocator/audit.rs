@@ -34,15 +34,15 @@ impl Arena {
 
 impl State {
     /// Blocks tile their segments, links agree, free neighbours are merged, pools hold what is
-    /// free.
+    /// free, and what has no memory is whole pages.
     fn check_structure(&self) -> Result<(), String> {
         let mut seen = HashSet::new();
         for (number, segment) in self.segments.iter() {
             let (mut at, mut previous, mut address) = (segment.first_block, NONE, segment.address);
-            let mut previous_free = false;
+            let mut state_before = BlockState::Vacant;
+            let page_bytes = self.rules.page_bytes(segment.pool);
             while at != NONE {
                 let block = &self.blocks[at];
-                let free = block.state == BlockState::Free;
                 let place = format!("block {at} of segment {number}: {block:?}");
                 if block.address != address || block.previous != previous {
                     return Err(format!("{place} does not follow block {previous}"));
@@ -53,8 +53,15 @@ impl State {
                 {
                     return Err(format!("{place} does not belong to {segment:?}"));
                 }
-                if free && previous_free {
-                    return Err(format!("{place} and the one before it are free and not merged"));
+                let merges = matches!(block.state, BlockState::Free | BlockState::Unmapped);
+                if merges && block.state == state_before {
+                    return Err(format!("{place} and the one before it are not merged"));
+                }
+                let pages = [block.address - segment.address, block.bytes];
+                let whole_pages = pages.iter().all(|bytes| bytes.is_multiple_of(page_bytes));
+                let may_lack_memory = segment.expandable && whole_pages;
+                if !block.state.is_mapped() && !may_lack_memory {
+                    return Err(format!("{place} has no memory and is not whole pages"));
                 }
                 if block.requested_bytes() > block.bytes {
                     return Err(format!("{place} is smaller than what was asked for"));
@@ -62,7 +69,7 @@ impl State {
                 if !seen.insert(at) {
                     return Err(format!("{place} is in two places"));
                 }
-                (previous, previous_free, address) = (at, free, address + block.bytes);
+                (previous, state_before, address) = (at, block.state, address + block.bytes);
                 at = block.next;
             }
             if address != segment.address + segment.bytes {
@@ -78,6 +85,12 @@ impl State {
         if self.rules.caching && pooled != free {
             return Err(format!("{free} free blocks, {pooled} of them in pools"));
         }
+        let listed = self.lanes.iter().flat_map(|lane| lane.unmapped()).copied();
+        let listed: HashSet<u32> = listed.collect();
+        let without = self.blocks.iter().filter(|(_, b)| b.state == BlockState::Unmapped);
+        if listed != without.map(|(index, _)| index).collect() {
+            return Err(format!("the unmapped blocks are not those of the lanes, {listed:?}"));
+        }
         let pending =
             self.blocks.iter().filter(|(_, block)| block.state == BlockState::Pending).count();
         if pending != self.deferred.waiting_blocks() {
@@ -90,18 +103,22 @@ impl State {
     fn check_counters(&self) -> Result<(), String> {
         let mut truth = LedgerCurrent::default();
         for (_, segment) in self.segments.iter() {
-            truth.segment[segment.pool as usize] += 1;
-            truth.reserved_bytes[segment.pool as usize] += segment.bytes as i64;
-            truth.oversize[1] += i64::from(segment.bytes >= self.rules.max_split_bytes);
+            truth.reserved_bytes[segment.pool as usize] += self.reserved_in(segment) as i64;
+            if !segment.expandable {
+                truth.segment[segment.pool as usize] += 1;
+                truth.oversize[1] += i64::from(segment.bytes >= self.rules.max_split_bytes);
+            }
         }
         for (_, block) in self.blocks.iter() {
             let (pool, bytes) = (block.pool as usize, block.bytes as i64);
             match block.state {
                 BlockState::Free => {
-                    truth.inactive_split[pool] += i64::from(block.is_split());
-                    truth.inactive_split_bytes[pool] += if block.is_split() { bytes } else { 0 };
+                    let split = block.is_split() && !self.segments[block.segment].expandable;
+                    truth.inactive_split[pool] += i64::from(split);
+                    truth.inactive_split_bytes[pool] += if split { bytes } else { 0 };
                     continue;
                 }
+                BlockState::Unmapped | BlockState::Leaving => continue,
                 BlockState::Allocated => {
                     truth.allocation[pool] += 1;
                     truth.allocated_bytes[pool] += bytes;

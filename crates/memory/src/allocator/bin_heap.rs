@@ -91,6 +91,21 @@ fn meld_all(blocks: &mut BlockSlab, segments: &SegmentSlab, first: u32) -> u32 {
     root
 }
 
+/// The block of the heap at `root` that comes right after `block`, which is in it.
+pub(crate) fn after(
+    blocks: &BlockSlab,
+    segments: &SegmentSlab,
+    root: u32,
+    block: u32,
+) -> Option<u32> {
+    if blocks[root].links.child == NONE {
+        return None;
+    }
+    let behind =
+        members(blocks, root).into_iter().filter(|&at| before(blocks, segments, block, at));
+    behind.min_by_key(|&at| (segments[blocks[at].segment].birth, blocks[at].address))
+}
+
 /// Every block of the heap at `root`, in no order.
 pub(crate) fn members(blocks: &BlockSlab, root: u32) -> Vec<u32> {
     let mut found = Vec::from_iter((root != NONE).then_some(root));
@@ -130,6 +145,7 @@ mod tests {
             stream: StreamId::DEFAULT,
             lane: 0,
             pool: Pool::Small,
+            expandable: false,
             birth,
             first_block: NONE,
             origin: OriginId::UNKNOWN,
@@ -177,6 +193,11 @@ mod tests {
                     set.insert((birth, place * 512, index));
                 }
                 prop_assert_eq!(root, set.first().map_or(NONE, |first| first.2));
+                let walked: Vec<u32> = std::iter::successors((root != NONE).then_some(root), |&at| {
+                    after(&blocks, &segments, root, at)
+                })
+                .collect();
+                prop_assert!(walked.iter().eq(set.iter().map(|(_, _, index)| index)));
             }
         }
     }

@@ -22,17 +22,20 @@ pub struct Run {
     pub cost: u64,
 }
 
-/// One block as a run sees it: its size, and what it takes to free it.
+/// One block as a run sees it: where it starts and ends, from the start of its segment, and what it
+/// takes to free it.
 #[derive(Clone, Copy)]
 struct Step {
-    bytes: usize,
+    from: usize,
+    to: usize,
     cost: u64,
     owner: Option<Owner>,
 }
 
 impl Arena {
     /// The cheapest run of neighbouring blocks that would make room for the block that is missing:
-    /// part of a segment of its own pool and stream, or any whole segment that is large enough.
+    /// part of a segment of its own pool and stream, enough whole pages of any expandable segment,
+    /// or any other segment that is large enough, whole.
     /// `cost` says what an owner costs, `None` if it cannot give up. It is called under the arena's
     /// lock, so it must only look things up.
     ///
@@ -78,14 +81,22 @@ impl Arena {
                 continue;
             }
             let own = segment.pool == wanted.pool && segment.stream == wanted.stream;
-            let needed = if own {
-                wanted.block_bytes
+            let (needed, page_bytes) = if own {
+                (wanted.block_bytes, None)
+            } else if segment.expandable {
+                let page_bytes = state.rules.page_bytes(segment.pool);
+                (wanted.segment_bytes.next_multiple_of(page_bytes), Some(page_bytes))
             } else if segment.bytes >= wanted.segment_bytes {
-                segment.bytes
+                (segment.bytes, None)
             } else {
                 continue;
             };
-            let found = state.cheapest_in(segment, needed, &cost);
+            // What counts of a run, given its ends as distances from the segment's start.
+            let useful = |from: usize, to: usize| match page_bytes {
+                Some(page) => (to / page * page).saturating_sub(from.next_multiple_of(page)),
+                None => to - from,
+            };
+            let found = state.cheapest_in(segment, |from, to| useful(from, to) >= needed, &cost);
             let better = |run: &Run| match &best {
                 Some(best) => (run.cost, run.bytes) < (best.cost, best.bytes),
                 None => true,
@@ -101,17 +112,17 @@ impl Arena {
 }
 
 impl State {
-    /// The cheapest run of at least `needed` bytes in one segment. Costs are not negative, so of
-    /// all runs that end at a block the shortest is the cheapest: two ends that only move forward
-    /// find it.
+    /// The cheapest run in one segment that is `enough` from its start to its end. Costs are not
+    /// negative, so of all runs that end at a block the shortest is the cheapest: two ends that
+    /// only move forward find it. Blocks without memory end a run: nothing in it may be missing.
     fn cheapest_in(
         &self,
         segment: &SegmentRecord,
-        needed: usize,
+        enough: impl Fn(usize, usize) -> bool,
         cost: &impl Fn(Owner) -> Option<u64>,
     ) -> Option<Run> {
         let mut steps: Vec<Step> = Vec::new();
-        let (mut first, mut bytes, mut sum) = (0, 0, 0_u64);
+        let (mut first, mut sum) = (0, 0_u64);
         let mut best: Option<(u64, usize, std::ops::Range<usize>)> = None;
         let mut at = segment.first_block;
         while at != NONE {
@@ -127,19 +138,20 @@ impl State {
             };
             let Some((owner, cost)) = owner else {
                 // Nothing moves this one: runs begin anew behind it.
-                (first, bytes, sum) = (steps.len(), 0, 0);
+                (first, sum) = (steps.len(), 0);
                 continue;
             };
-            steps.push(Step { bytes: block.bytes, cost, owner });
-            bytes += block.bytes;
+            let from = block.address - segment.address;
+            let to = from + block.bytes;
+            steps.push(Step { from, to, cost, owner });
             sum = sum.saturating_add(cost);
-            while bytes - steps[first].bytes >= needed {
-                bytes -= steps[first].bytes;
+            while first + 1 < steps.len() && enough(steps[first].to, to) {
                 sum = sum.saturating_sub(steps[first].cost);
                 first += 1;
             }
+            let bytes = to - steps[first].from;
             let better = best.as_ref().is_none_or(|best| (sum, bytes) < (best.0, best.1));
-            if bytes >= needed && better {
+            if enough(steps[first].from, to) && better {
                 best = Some((sum, bytes, first..steps.len()));
             }
         }

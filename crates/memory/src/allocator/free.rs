@@ -19,7 +19,7 @@ impl State {
     /// Books that nothing uses a block any more, and puts it back.
     pub(crate) fn complete_free(&mut self, index: u32, stamp: Stamp) {
         let mut event = self.event(index, Action::FreeCompleted, stamp);
-        event.split = self.put_back(index);
+        event.split = self.put_back(index).1;
         self.ledger.free_completed(&event);
     }
 
@@ -27,15 +27,16 @@ impl State {
     #[inline]
     pub(crate) fn free(&mut self, index: u32, stamp: Stamp) {
         let mut event = self.event(index, Action::FreeRequested, stamp);
-        event.split = self.put_back(index);
+        event.split = self.put_back(index).1;
         self.ledger.freed(&event);
     }
 
-    /// Puts a block into its pool, merged with free neighbours; returns how that changed the free
-    /// parts of split segments.
+    /// Puts a block into its pool, merged with free neighbours; returns the block that it became,
+    /// and how that changed the free parts of split segments.
     #[inline]
-    fn put_back(&mut self, index: u32) -> SplitChange {
-        let lane = self.segments[self.blocks[index].segment].lane as usize;
+    pub(crate) fn put_back(&mut self, index: u32) -> (u32, SplitChange) {
+        let segment = &self.segments[self.blocks[index].segment];
+        let (lane, expandable) = (segment.lane as usize, segment.expandable);
         let mut split = SplitChange::default();
         let mut merged = index;
         let previous = self.blocks[index].previous;
@@ -65,12 +66,12 @@ impl State {
         if self.rules.caching {
             self.lanes[lane].insert(&mut self.blocks, &self.segments, merged);
         }
-        split
+        (merged, if expandable { SplitChange::default() } else { split })
     }
 
     /// Joins `gone` to its neighbour `kept`, which lies right before it; both are in no pool.
     #[inline]
-    fn absorb(&mut self, kept: u32, gone: u32) {
+    pub(crate) fn absorb(&mut self, kept: u32, gone: u32) {
         let (bytes, next) = (self.blocks[gone].bytes, self.blocks[gone].next);
         let block = &mut self.blocks[kept];
         debug_assert_eq!(block.next, gone, "only neighbours merge");

@@ -1,6 +1,6 @@
 //! The caching allocator: [`Arena`](arena::Arena) is its face, `allocate.rs` the way of a request
 //! to a block and the page to read first, `free.rs` the way back of a block, `release.rs` of a
-//! segment.
+//! segment, `pages.rs` what is different where segments expand.
 
 pub(crate) mod advice;
 pub(crate) mod allocate;
@@ -14,6 +14,7 @@ pub(crate) mod external;
 pub(crate) mod free;
 pub(crate) mod limits;
 pub(crate) mod oom;
+pub(crate) mod pages;
 pub(crate) mod peak_scope;
 pub(crate) mod pool_id;
 pub(crate) mod pools;

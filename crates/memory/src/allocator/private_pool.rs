@@ -16,7 +16,7 @@ use crate::allocator::state::State;
 pub struct PoolUse {
     /// Bytes of blocks that somebody owns, or that a stream still uses.
     pub active_bytes: usize,
-    /// Bytes of its segments.
+    /// Bytes of its segments; of expandable ones, of the pages that have memory.
     pub reserved_bytes: usize,
     /// How many segments.
     pub segments: usize,
@@ -114,7 +114,7 @@ impl State {
         let mut found = PoolUse::default();
         let ours = |lane: u32| self.lanes[lane as usize].pool == id;
         for (_, segment) in self.segments.iter().filter(|(_, segment)| ours(segment.lane)) {
-            found.reserved_bytes += segment.bytes;
+            found.reserved_bytes += self.reserved_in(segment);
             found.segments += 1;
         }
         let active = |state| matches!(state, BlockState::Allocated | BlockState::Pending);

@@ -7,6 +7,12 @@
 //! blocks    | allocated | free | allocated | pending |      free      |
 //!           `- previous/next link neighbours in address order; two free neighbours never touch
 //! ```
+//! An expandable segment is a range of addresses. Of some of its pages the memory is not there;
+//! they belong to blocks of their own:
+//! ```text
+//! pages     |         |         |         |         |         |         |
+//! blocks    | allocated | free  | unmapped|  leaving|all.| fr.| unmapped|
+//! ```
 
 use crate::book::pool::Pool;
 use crate::origin::intern::OriginId;
@@ -25,6 +31,18 @@ pub(crate) enum BlockState {
     Allocated,
     /// Freed by its owner, still used by another stream.
     Pending,
+    /// Whole pages of an expandable segment without memory.
+    Unmapped,
+    /// The same, on their way there: booked as given back, and the source is still at it.
+    Leaving,
+}
+
+impl BlockState {
+    /// Whether there is memory that the book counts as reserved.
+    #[inline]
+    pub(crate) fn is_mapped(self) -> bool {
+        matches!(self, BlockState::Free | BlockState::Allocated | BlockState::Pending)
+    }
 }
 
 /// One cache line: threads that free and allocate in turn take each other's records, line by line.
@@ -81,7 +99,7 @@ impl BlockRecord {
     pub(crate) fn requested_bytes(&self) -> usize {
         match self.state {
             BlockState::Allocated | BlockState::Pending => self.requested_or_freed_at as usize,
-            BlockState::Free | BlockState::Vacant => 0,
+            _ => 0,
         }
     }
 
@@ -116,6 +134,8 @@ pub(crate) struct SegmentRecord {
     /// Number of the pools of its stream.
     pub(crate) lane: u32,
     pub(crate) pool: Pool,
+    /// Whether it is a range of addresses of which only some pages have memory.
+    pub(crate) expandable: bool,
     /// Its number in the order of reservation: decides between free blocks of equal size.
     pub(crate) birth: u64,
     pub(crate) first_block: u32,

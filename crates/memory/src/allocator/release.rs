@@ -1,5 +1,6 @@
 //! The way back to the source: freeing blocks, and giving cached segments back (all of them, down
-//! to a size, the oversize ones, the ones that lay idle longest).
+//! to a size, the oversize ones, the ones that lay idle longest). Of an expandable segment the
+//! whole pages of its free blocks go back; the addresses follow once none is left.
 //!
 //! A segment leaves in two moves: under the lock it is booked as released and taken out of the
 //! records; without it its stream is waited for and the source takes it (returning pages to the
@@ -10,9 +11,10 @@
 use std::num::NonZeroUsize;
 
 use crate::allocator::arena::Arena;
+use crate::allocator::pages::Part;
 use crate::allocator::pool_id::PoolId;
 use crate::allocator::pools::Lane;
-use crate::allocator::records::BlockState;
+use crate::allocator::records::SegmentRecord;
 use crate::allocator::shortage::Shortage;
 use crate::allocator::size_class::Fit;
 use crate::allocator::state::{Detached, State};
@@ -43,7 +45,8 @@ impl Arena {
         }
     }
 
-    /// Gives every cached segment that holds no block back to the source; returns how many bytes.
+    /// Gives every cached segment that holds no block back to the source, and every page of an
+    /// expandable one; returns how many bytes.
     ///
     /// Frees that wait for other streams are waited for.
     ///
@@ -62,7 +65,7 @@ impl Arena {
     }
 
     /// Gives cached segments back to the source, largest first, until at most `keep_bytes` of
-    /// wholly free segments are left; returns how many bytes went back.
+    /// wholly free segments and pages are left; returns how many bytes went back.
     ///
     /// ```
     /// # use plimsoll_core::Device;
@@ -77,15 +80,10 @@ impl Arena {
     /// ```
     pub fn trim(&self, keep_bytes: usize) -> usize {
         self.release_where(|state| {
-            let mut whole = whole_segments(state);
-            whole.sort_unstable_by_key(|&index| std::cmp::Reverse(state.blocks[index].bytes));
-            let mut kept: usize = whole.iter().map(|&index| state.blocks[index].bytes).sum();
-            whole.retain(|&index| {
-                let goes = kept > keep_bytes;
-                kept -= if goes { state.blocks[index].bytes } else { 0 };
-                goes
-            });
-            whole
+            let mut parts = leavable(state);
+            parts.sort_unstable_by_key(|part| std::cmp::Reverse(part.bytes));
+            let all: usize = parts.iter().map(|part| part.bytes).sum();
+            as_much_as(parts, all.saturating_sub(keep_bytes))
         })
     }
 
@@ -112,13 +110,13 @@ impl Arena {
             std::mem::replace(&mut state.idle_mark, now)
         };
         self.release_where(|state| {
-            let mut whole = whole_segments(state);
-            whole.retain(|&index| state.blocks[index].freed_at() < since);
-            whole
+            let mut parts = leavable(state);
+            parts.retain(|part| state.blocks[part.block].freed_at() < since);
+            parts
         })
     }
 
-    /// Waits for deferred frees and gives every wholly free segment back.
+    /// Waits for deferred frees and gives every wholly free segment and page back.
     pub(crate) fn release_cached(&self) -> usize {
         let fences = self.state().deferred.fences();
         if !fences.is_empty() {
@@ -127,7 +125,7 @@ impl Arena {
             state.ledger.synchronized();
             state.finish_deferred();
         }
-        self.release_where(whole_segments)
+        self.release_where(leavable)
     }
 
     /// Where splitting has a limit: gives back one oversize segment that is large enough by itself,
@@ -142,20 +140,18 @@ impl Arena {
             let Some(lane) = state.lanes.iter().find(common) else {
                 return Vec::new();
             };
-            let whole = |index: &u32| !state.blocks[*index].is_split();
+            // Pages of expandable segments go back when all cached memory does.
+            let whole = |index: u32| {
+                let mut parts = Vec::new();
+                state.leavable_of(&state.segments[state.blocks[index].segment], &mut parts);
+                parts.into_iter().find(|part| part.page_bytes.is_none())
+            };
             let from = |bytes| lane.large_from(&state.blocks, &state.segments, bytes).into_iter();
-            if let Some(index) = from(wanted).find(whole) {
-                return vec![index];
+            if let Some(part) = from(wanted).find_map(whole) {
+                return vec![part];
             }
-            let mut freed = 0;
-            let oversize = from(self.rules().max_split_bytes).rev().filter(whole);
-            oversize
-                .take_while(|&index| {
-                    let goes = freed < wanted;
-                    freed += state.blocks[index].bytes;
-                    goes
-                })
-                .collect()
+            let oversize = from(self.rules().max_split_bytes).rev().filter_map(whole);
+            as_much_as(oversize.collect(), wanted)
         })
     }
 
@@ -173,24 +169,18 @@ impl Arena {
             return;
         }
         let released = self.release_where(|state| {
-            let mut whole = whole_segments(state);
-            whole.retain(|&index| state.blocks[index].pool == Pool::Large);
-            whole.sort_unstable_by_key(|&index| {
-                let block = &state.blocks[index];
-                (block.freed_at(), state.segments[block.segment].birth)
+            let mut parts = leavable(state);
+            parts.retain(|part| state.blocks[part.block].pool == Pool::Large);
+            parts.sort_unstable_by_key(|part| {
+                let block = &state.blocks[part.block];
+                (block.freed_at(), state.segments[block.segment].birth, block.address)
             });
-            let mut freed = 0;
-            whole.retain(|&index| {
-                let goes = freed < excess;
-                freed += if goes { state.blocks[index].bytes } else { 0 };
-                goes
-            });
-            whole
+            as_much_as(parts, excess)
         });
         // The garbage threshold is content with cached memory; the soft limit asks the program too.
         if soft_excess > released {
             self.reclaim(&Shortage::of_bytes(soft_excess - released));
-            self.release_where(whole_segments);
+            self.release_where(leavable);
         }
     }
 
@@ -198,17 +188,17 @@ impl Arena {
     /// completed since among them.
     pub(crate) fn release_uncached(&self) {
         if !self.rules().caching {
-            self.release_where(whole_segments);
+            self.release_where(leavable);
         }
     }
 
     /// Gives back the free segments of pools that were closed.
     pub(crate) fn release_closed(&self) {
         self.release_where(|state| {
-            let mut whole = whole_segments(state);
+            let mut parts = leavable(state);
             let lane = |index: u32| state.segments[state.blocks[index].segment].lane as usize;
-            whole.retain(|&index| !state.lanes[lane(index)].open);
-            whole
+            parts.retain(|part| !state.lanes[lane(part.block)].open);
+            parts
         });
         self.state().update_eager();
     }
@@ -223,47 +213,74 @@ impl Arena {
         }
     }
 
-    /// Gives back the segments of the free blocks that `select` names; returns how many bytes.
-    fn release_where(&self, select: impl FnOnce(&State) -> Vec<u32>) -> usize {
+    /// Gives back the parts that `select` names; returns how many bytes.
+    fn release_where(&self, select: impl FnOnce(&State) -> Vec<Part>) -> usize {
         let _one_at_a_time = self.releasing();
         let detached: Vec<_> = {
             let mut state = self.state();
             let selected = select(&state);
-            selected.into_iter().map(|index| state.detach(index)).collect()
+            selected.into_iter().map(|part| state.detach_part(part)).collect()
         };
         if detached.is_empty() { 0 } else { self.give_back(detached) }
     }
 
-    /// Hands detached segments to the source; returns how many bytes.
+    /// Hands what was detached to the source; returns how many bytes.
     fn give_back(&self, detached: Vec<Detached>) -> usize {
-        let mut streams: Vec<StreamId> = detached.iter().map(|left| left.segment.stream).collect();
+        let mut streams: Vec<StreamId> = detached.iter().map(|left| left.stream).collect();
         streams.sort_unstable();
         streams.dedup();
         streams.into_iter().for_each(|stream| self.source().synchronize(stream));
         let mut bytes = 0;
         for left in &detached {
-            bytes += left.segment.bytes;
-            if let Some(address) = NonZeroUsize::new(left.segment.address) {
+            bytes += left.bytes;
+            let Some(address) = NonZeroUsize::new(left.address) else { continue };
+            match (left.pages, self.source().address_space()) {
                 // SAFETY: the segment came from this source with this size (`Arena::reserve`). It
                 // is detached (a `Detached` is made once and cannot be copied), so it is released
                 // once and no block lies in it: its blocks were all free, which means that other
                 // streams have passed their use of them, and its own stream was waited for just
                 // now.
-                unsafe { self.source().release(address, left.segment.bytes) };
+                (None, _) => unsafe { self.source().release(address, left.bytes) },
+                // SAFETY: the pages were mapped by this source with this size of page
+                // (`Arena::expand`) and were part of a free block, which means the same as above.
+                // The block that stands for them is marked as leaving, so that nobody maps or
+                // unmaps them until `State::unmapped` below.
+                (Some((_, page_bytes)), Ok(space)) => unsafe {
+                    space.unmap(address, left.bytes, page_bytes);
+                },
+                (Some(_), Err(_)) => debug_assert!(false, "pages came from an address space"),
             }
         }
         let mut state = self.state();
-        detached.into_iter().for_each(|left| state.left(left));
+        let mut ranges = Vec::new();
+        for left in detached {
+            state.left(&left);
+            ranges.extend(left.pages.and_then(|(block, _)| state.unmapped(block)));
+        }
+        drop(state);
+        self.release_ranges(ranges);
         bytes
     }
 }
 
-/// The free blocks that are whole segments and may leave.
-fn whole_segments(state: &State) -> Vec<u32> {
-    let free = state.segments.iter().map(|(_, segment)| segment.first_block);
-    let whole = |&index: &u32| {
-        let block = &state.blocks[index];
-        block.state == BlockState::Free && !block.is_split() && state.may_leave(index)
-    };
-    free.filter(whole).collect()
+/// What may leave: the free blocks that are whole segments, and whole pages of free blocks.
+fn leavable(state: &State) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let may_leave = |segment: &SegmentRecord| state.may_leave(segment.first_block);
+    for (_, segment) in state.segments.iter().filter(|(_, segment)| may_leave(segment)) {
+        state.leavable_of(segment, &mut parts);
+    }
+    parts
+}
+
+/// The first of `parts` that are `bytes` together; of the last one no more pages than it takes.
+fn as_much_as(mut parts: Vec<Part>, bytes: usize) -> Vec<Part> {
+    let mut left = bytes;
+    parts.retain_mut(|part| {
+        let goes = left > 0;
+        part.shorten(left);
+        left = left.saturating_sub(part.bytes);
+        goes
+    });
+    parts
 }

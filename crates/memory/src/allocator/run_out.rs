@@ -45,7 +45,8 @@ impl Arena {
             });
             self.report(&state, fit, request, room, source_reason)
         };
-        report.advice = Advice::for_report(&report, self.rules(), self.has_reclaimer());
+        let can_expand = self.source().address_space().is_ok();
+        report.advice = Advice::for_report(&report, self.rules(), can_expand, self.has_reclaimer());
         self.observe(&report);
         let message = report.headline();
         let operation = request.origin.get().operation;
@@ -112,6 +113,7 @@ impl Advice {
     pub(crate) fn for_report(
         report: &OutOfMemory,
         rules: &SizeRules,
+        can_expand: bool,
         has_reclaimer: bool,
     ) -> Vec<Advice> {
         let mut advice = Vec::new();
@@ -132,6 +134,9 @@ impl Advice {
         }
         if report.other_streams_free_bytes >= needed {
             advice.push(Advice::ShareStreams { bytes: report.other_streams_free_bytes });
+        }
+        if report.split_bytes >= needed && can_expand && rules.caching && !rules.expandable {
+            advice.push(Advice::ExpandSegments { split_bytes: report.split_bytes });
         }
         if report.split_bytes >= needed && rules.max_split_bytes == usize::MAX {
             advice.push(Advice::LimitSplitting { split_bytes: report.split_bytes });

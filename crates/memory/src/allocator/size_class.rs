@@ -1,6 +1,6 @@
 //! From a size asked for to the sizes used: the block's rounded size, its pool, and the segment
-//! that is reserved if no free block fits. The rules are PyTorch's, so that figures compare; see
-//! `configuration.rs` for the knobs.
+//! that is reserved, or the pages that are mapped, if no free block fits. The rules are PyTorch's,
+//! so that figures compare; see `configuration.rs` for the knobs.
 
 use crate::book::pool::Pool;
 use crate::configuration::Configuration;
@@ -22,13 +22,16 @@ const TIGHT_SMALL_UNIT_BYTES: usize = 64 << 10;
 /// of sizes far from overflow.
 const REQUEST_BYTES_MAX: usize = 1 << 47;
 
+/// Addresses of an expandable segment where a device's memory has no end.
+const UNBOUNDED_RANGE_BYTES: usize = 1 << 40;
+
 /// The sizes that one request leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fit {
     /// The block's size, at least what was asked for.
     pub(crate) block_bytes: usize,
     pub(crate) pool: Pool,
-    /// The segment reserved if no free block fits.
+    /// The segment reserved if no free block fits; where segments expand, the most that is mapped.
     pub(crate) segment_bytes: usize,
     /// The smallest segment that would do, tried before giving up.
     pub(crate) tight_segment_bytes: usize,
@@ -38,6 +41,10 @@ pub(crate) struct Fit {
 #[derive(Clone, Debug)]
 pub(crate) struct SizeRules {
     pub(crate) caching: bool,
+    /// Whether segments grow and shrink by pages.
+    pub(crate) expandable: bool,
+    /// Addresses that an expandable segment is given at its birth.
+    range_bytes: usize,
     large_segment_bytes: usize,
     /// Blocks of this size and more are not split ("oversize"); `usize::MAX` where splitting has no
     /// limit.
@@ -53,11 +60,35 @@ impl SizeRules {
     pub(crate) fn new(configuration: &Configuration) -> SizeRules {
         SizeRules {
             caching: configuration.caching,
+            expandable: false,
+            range_bytes: 0,
             large_segment_bytes: configuration.large_segment_bytes,
             max_split_bytes: configuration.max_split_bytes.unwrap_or(usize::MAX),
             max_non_split_rounding_bytes: configuration.max_non_split_rounding_bytes,
             power2_divisions: configuration.roundup_power2_divisions,
         }
+    }
+
+    /// The same rules with expandable segments, on a device of `total_bytes`. A segment is given
+    /// 9/8 of that in addresses, as in PyTorch: all memory fits, and holes do little harm.
+    pub(crate) fn expanding(mut self, total_bytes: Option<usize>) -> SizeRules {
+        self.expandable = true;
+        self.range_bytes = total_bytes.map_or(UNBOUNDED_RANGE_BYTES, |all| all + all / 8);
+        self
+    }
+
+    /// A page of an expandable segment. Drivers map multiples of 2 MiB.
+    #[inline]
+    pub(crate) fn page_bytes(&self, pool: Pool) -> usize {
+        match pool {
+            Pool::Small => SMALL_SEGMENT_BYTES,
+            Pool::Large => self.large_segment_bytes.next_multiple_of(SEGMENT_UNIT_BYTES),
+        }
+    }
+
+    /// The addresses for a new expandable segment, in which `fit` finds room.
+    pub(crate) fn range_bytes(&self, fit: &Fit) -> usize {
+        self.range_bytes.max(fit.block_bytes).next_multiple_of(self.page_bytes(fit.pool))
     }
 
     /// The sizes for a request of `bytes` (not 0); `None` where no address space could hold them.
@@ -84,6 +115,10 @@ impl SizeRules {
                 if block_bytes < OWN_SEGMENT_BYTES { self.large_segment_bytes } else { own };
             (usual, own.min(usual))
         };
+        let segment_bytes = match self.expandable {
+            true => block_bytes.next_multiple_of(self.page_bytes(pool)),
+            false => segment_bytes,
+        };
         Some(Fit { block_bytes, pool, segment_bytes, tight_segment_bytes })
     }
 
@@ -105,12 +140,14 @@ impl SizeRules {
     }
 
     /// Whether a block of `free_bytes` is split when `block_bytes` of it are handed out. In the
-    /// large pool a remainder of 1 MiB or less is not worth it: nothing in that pool would fit it.
+    /// large pool a remainder of 1 MiB or less is not worth it: nothing in that pool would fit it;
+    /// where segments expand it is, because it grows together with the page behind it.
     #[inline]
     pub(crate) fn splits(&self, pool: Pool, free_bytes: usize, block_bytes: usize) -> bool {
         let remaining = free_bytes - block_bytes;
         match pool {
             Pool::Small => remaining >= BLOCK_UNIT_BYTES,
+            Pool::Large if self.expandable => remaining >= BLOCK_UNIT_BYTES,
             Pool::Large => block_bytes < self.max_split_bytes && remaining > SMALL_BYTES_MAX,
         }
     }
@@ -208,6 +245,30 @@ mod tests {
         assert!(!rules.splits(Pool::Large, 3 * MIB, 2 * MIB));
         assert!(rules.splits(Pool::Small, 1024, 512));
         assert!(!rules.splits(Pool::Small, 512, 512));
+    }
+
+    #[test]
+    fn expandable_segments_take_whole_pages_of_nine_eighths_of_the_device() {
+        let rules = rules().expanding(Some(1 << 30));
+        let fit = |bytes| rules.fit(bytes).unwrap();
+        // PyTorch's pages: 2 MiB in the small pool, 20 MiB in the large one.
+        assert_eq!((rules.page_bytes(Pool::Small), fit(1).segment_bytes), (2 * MIB, 2 * MIB));
+        assert_eq!(rules.page_bytes(Pool::Large), 20 * MIB);
+        let large = fit(25 * MIB);
+        assert_eq!((large.segment_bytes, large.tight_segment_bytes), (40 * MIB, 26 * MIB));
+        assert_eq!(rules.range_bytes(&fit(1)), 1152 * MIB);
+        assert_eq!(rules.range_bytes(&large), 1160 * MIB);
+        assert_eq!(rules.range_bytes(&fit(3 << 30)), 3080 * MIB);
+        // A remainder of any size is kept apart, whatever the limit on splitting.
+        assert!(rules.splits(Pool::Large, 3 * MIB, 2 * MIB));
+        assert!(rules.splits(Pool::Large, 2 * MIB + 512, 2 * MIB));
+        assert!(!rules.splits(Pool::Large, 2 * MIB, 2 * MIB));
+        // A page is one that drivers can map.
+        let text = "large_segment_size_mb:21,max_split_size_mb:21";
+        let odd = SizeRules::new(&Configuration::parse(text).unwrap()).expanding(None);
+        assert_eq!(odd.page_bytes(Pool::Large), 22 * MIB);
+        assert!(odd.splits(Pool::Large, 100 * MIB, 64 * MIB));
+        assert_eq!(odd.range_bytes(&odd.fit(1).unwrap()), 1 << 40);
     }
 
     #[test]

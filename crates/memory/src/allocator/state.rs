@@ -1,5 +1,6 @@
 //! What an arena's lock guards: records, pools and ledger, and the moves on them that keep all
-//! three in step: hand out (with a split), take back (with merges), add a segment, detach one.
+//! three in step: hand out (with a split), take back (with merges), add a segment, detach one. What
+//! expandable segments do besides is in `pages.rs`.
 //!
 //! Nothing here calls the source or decides what to do when memory is short: that is the ladder in
 //! `allocate.rs`. Frees that wait for other streams are in `deferred.rs`.
@@ -55,11 +56,15 @@ pub(crate) struct Granted {
     pub(crate) bytes: usize,
 }
 
-/// A segment that no block refers to any more, on its way back to the source.
+/// A segment, or pages of one, that no block in use refers to, on its way back to the source.
 #[derive(Debug)]
-#[must_use = "a detached segment must be released and booked"]
+#[must_use = "what is detached must be released and booked"]
 pub(crate) struct Detached {
-    pub(crate) segment: SegmentRecord,
+    pub(crate) address: usize,
+    pub(crate) bytes: usize,
+    pub(crate) stream: StreamId,
+    /// Of pages: the block that stands for them, and the size of one.
+    pub(crate) pages: Option<(u32, usize)>,
 }
 
 impl State {
@@ -116,7 +121,7 @@ impl State {
         }
         let lane = self.lane(request.pool, request.stream) as usize;
         let lane = &mut self.lanes[lane];
-        let index = lane.best(fit, &self.rules)?;
+        let index = lane.best(&self.blocks, &self.segments, fit, &self.rules)?;
         lane.remove(&mut self.blocks, &self.segments, index);
         Some(self.hand_out(index, fit, request, stamp))
     }
@@ -132,6 +137,7 @@ impl State {
     ) -> Granted {
         let free = &self.blocks[index];
         let (was_split, free_bytes) = (free.is_split(), free.bytes);
+        let expandable = self.rules.expandable && self.segments[free.segment].expandable;
         let split = if self.rules.splits(free.pool, free_bytes, fit.block_bytes) {
             self.split(index, fit.block_bytes);
             match was_split {
@@ -143,6 +149,7 @@ impl State {
         } else {
             SplitChange::default()
         };
+        let split = if expandable { SplitChange::default() } else { split };
         let step = current_step();
         let block = &mut self.blocks[index];
         block.state = BlockState::Allocated;
@@ -169,16 +176,23 @@ impl State {
         Granted { index, address: event.address, bytes: event.allocated_bytes }
     }
 
-    /// Cuts a block, which is in no pool, to `bytes`; the rest becomes a free block.
+    /// Cuts a free block, which is in no pool, to `bytes`; the rest is a free block in its pool.
     #[inline]
     fn split(&mut self, index: u32, bytes: usize) {
+        let rest = self.cut(index, bytes);
+        let lane = self.segments[self.blocks[rest].segment].lane as usize;
+        self.lanes[lane].insert(&mut self.blocks, &self.segments, rest);
+    }
+
+    /// Cuts a block to `bytes`; returns the rest, a block of the same state. Both are in no pool.
+    #[inline]
+    pub(crate) fn cut(&mut self, index: u32, bytes: usize) -> u32 {
         let block = self.blocks[index];
         let rest = self.blocks.insert(BlockRecord {
             address: block.address + bytes,
             bytes: block.bytes - bytes,
             previous: index,
             next: block.next,
-            state: BlockState::Free,
             ..block
         });
         if block.next != NONE {
@@ -187,8 +201,7 @@ impl State {
         let block = &mut self.blocks[index];
         block.bytes = bytes;
         block.next = rest;
-        let lane = self.segments[block.segment].lane as usize;
-        self.lanes[lane].insert(&mut self.blocks, &self.segments, rest);
+        rest
     }
 
     /// An event about a block as it is now.
@@ -218,6 +231,38 @@ impl State {
         fit: &Fit,
         request: &Request,
     ) -> u32 {
+        let block = self.insert_segment(address, bytes, fit, request);
+        let segment = &self.segments[self.blocks[block].segment];
+        self.ledger.apply(&segment_event(Action::SegmentReserved, segment));
+        block
+    }
+
+    /// Adds a range of addresses that came from the source, an expandable segment without memory;
+    /// returns its one block, unmapped. No byte of it is booked.
+    pub(crate) fn add_range(
+        &mut self,
+        address: usize,
+        bytes: usize,
+        fit: &Fit,
+        request: &Request,
+    ) -> u32 {
+        let block = self.insert_segment(address, bytes, fit, request);
+        self.blocks[block].state = BlockState::Unmapped;
+        let segment = self.blocks[block].segment;
+        self.segments[segment].expandable = true;
+        let lane = self.segments[segment].lane as usize;
+        self.lanes[lane].insert_unmapped(&self.blocks, &self.segments, block);
+        block
+    }
+
+    /// A new record of a segment with one free block, in no pool and in no book.
+    fn insert_segment(
+        &mut self,
+        address: usize,
+        bytes: usize,
+        fit: &Fit,
+        request: &Request,
+    ) -> u32 {
         let (lane, birth) = (self.lane(request.pool, request.stream), self.next_birth);
         let step = current_step();
         self.next_birth += 1;
@@ -227,6 +272,7 @@ impl State {
             stream: request.stream,
             lane,
             pool: fit.pool,
+            expandable: false,
             birth,
             first_block: NONE,
             origin: request.origin,
@@ -248,7 +294,6 @@ impl State {
             shared: false,
         });
         self.segments[segment].first_block = block;
-        self.ledger.apply(&segment_event(Action::SegmentReserved, &self.segments[segment]));
         block
     }
 
@@ -271,17 +316,18 @@ impl State {
         let segment = self.segments.remove(record.segment);
         self.leaving_bytes += segment.bytes;
         self.ledger.apply(&segment_event(Action::SegmentReleased, &segment));
-        Detached { segment }
+        let SegmentRecord { address, bytes, stream, .. } = segment;
+        Detached { address, bytes, stream, pages: None }
     }
 
-    /// A detached segment is back at the source.
-    pub(crate) fn left(&mut self, detached: Detached) {
-        self.leaving_bytes -= detached.segment.bytes;
+    /// What was detached is back at the source.
+    pub(crate) fn left(&mut self, detached: &Detached) {
+        self.leaving_bytes -= detached.bytes;
         self.releases += 1;
     }
 }
 
-fn segment_event(action: Action, segment: &SegmentRecord) -> Event {
+pub(crate) fn segment_event(action: Action, segment: &SegmentRecord) -> Event {
     Event {
         action,
         pool: segment.pool,

@@ -14,6 +14,10 @@ pub enum Action {
     SegmentReserved,
     /// A segment went back to the source.
     SegmentReleased,
+    /// Pages of an expandable segment got memory from the source.
+    SegmentMapped,
+    /// Memory of pages of an expandable segment went back to the source.
+    SegmentUnmapped,
     /// A block was handed out.
     Allocated,
     /// A block's owner let go of it. Other streams may still use it.
@@ -44,13 +48,14 @@ pub struct Event {
     pub pool: Pool,
     /// The kind of the block.
     pub kind: Kind,
-    /// Who asked for the block. A segment has the origin of the block that it was reserved for.
+    /// Who asked for the block. A segment has the origin of the block that it was reserved for, and
+    /// so have pages.
     pub origin: OriginId,
-    /// Start of the block or segment.
+    /// Start of the block, segment or pages.
     pub address: usize,
-    /// What was asked for; of a segment, its size.
+    /// What was asked for; of a segment or pages, their size.
     pub requested_bytes: usize,
-    /// What it takes after rounding; of a segment, its size.
+    /// What it takes after rounding; of a segment or pages, their size.
     pub allocated_bytes: usize,
     /// The stream of the block or segment.
     pub stream: StreamId,

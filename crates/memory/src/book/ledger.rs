@@ -178,10 +178,17 @@ impl Ledger {
                 if oversize {
                     self.counters.add(Metric::OversizeSegments, Pool::Large, 1);
                 }
-                if let Some(scope) = self.scopes.last_mut() {
-                    scope.reserved_bytes =
-                        scope.reserved_bytes.max(self.counters.current(Metric::ReservedBytes));
-                }
+                self.note_reserved();
+            }
+            // Pages are bytes and calls of the source, and no segments: as PyTorch counts them.
+            Action::SegmentMapped => {
+                self.num_device_alloc += 1;
+                self.counters.add(Metric::ReservedBytes, pool, bytes);
+                self.note_reserved();
+            }
+            Action::SegmentUnmapped => {
+                self.num_device_free += 1;
+                self.counters.subtract(Metric::ReservedBytes, pool, bytes);
             }
             Action::SegmentReleased => {
                 self.num_device_free += 1;
@@ -210,6 +217,14 @@ impl Ledger {
         }
         self.tell(event);
         self.history.record(event);
+    }
+
+    /// Tells the newest scope how much is reserved now.
+    fn note_reserved(&mut self) {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.reserved_bytes =
+                scope.reserved_bytes.max(self.counters.current(Metric::ReservedBytes));
+        }
     }
 
     #[inline]

@@ -158,15 +158,16 @@ impl Counters {
 pub struct Stats {
     /// Blocks that are allocated.
     pub allocation: PoolStat,
-    /// Segments that are reserved.
+    /// Segments that are reserved, expandable ones not counted.
     pub segment: PoolStat,
     /// Blocks that are allocated or wait for another stream.
     pub active: PoolStat,
-    /// Free blocks that are parts of a split segment.
+    /// Free blocks that are parts of a split segment; pages of an expandable one can leave by
+    /// themselves, so none of its blocks count.
     pub inactive_split: PoolStat,
     /// Bytes of allocated blocks, after rounding.
     pub allocated_bytes: PoolStat,
-    /// Bytes of reserved segments.
+    /// Bytes of reserved segments, and of the pages that expandable ones have memory for.
     pub reserved_bytes: PoolStat,
     /// Bytes of active blocks, after rounding.
     pub active_bytes: PoolStat,
@@ -186,9 +187,9 @@ pub struct Stats {
     pub max_split_size: i64,
     /// Times that all streams had to be waited for.
     pub num_sync_all_streams: i64,
-    /// Segments taken from the source.
+    /// Segments taken from the source, and times that pages were mapped.
     pub num_device_alloc: i64,
-    /// Segments given back to the source.
+    /// Segments given back to the source, and times that pages were unmapped.
     pub num_device_free: i64,
     /// Allocations refused before the source was asked. Always 0: the limit is checked inside the
     /// ladder, so a refusal still tries to take memory back.

@@ -72,6 +72,12 @@ impl ConfigurationBuilder {
         self.set("max_split_size_mb", mebibytes)
     }
 
+    /// Whether segments of devices grow and shrink by pages.
+    #[must_use]
+    pub fn expandable_segments(self, on: bool) -> ConfigurationBuilder {
+        self.set("expandable_segments", on)
+    }
+
     /// Share of the limit past which the oldest cached blocks are released.
     #[must_use]
     pub fn garbage_collection_threshold(self, share: f64) -> ConfigurationBuilder {

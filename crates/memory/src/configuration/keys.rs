@@ -23,10 +23,11 @@ pub struct Key {
     pub(super) show: fn(&Configuration) -> String,
 }
 
-pub(super) const COUNT: usize = 23;
+pub(super) const COUNT: usize = 24;
 
 /// Keys that act only on cached or split blocks.
-pub(super) const NEED_CACHING: [&str; 5] = [
+pub(super) const NEED_CACHING: [&str; 6] = [
+    "expandable_segments",
     "garbage_collection_threshold",
     "large_segment_size_mb",
     "max_non_split_rounding_mb",
@@ -36,9 +37,8 @@ pub(super) const NEED_CACHING: [&str; 5] = [
 
 /// PyTorch options that Plimsoll has no use for, and why. Taking them in silence would be an inert
 /// key.
-const NOT_HERE: [(&str, &str); 8] = [
+const NOT_HERE: [(&str, &str); 7] = [
     ("backend", "there is one allocator"),
-    ("expandable_segments", "segments are not remapped; limit splitting with `max_split_size_mb`"),
     ("graph_capture_record_stream_reuse", "blocks used by other streams are freed by fences"),
     ("pinned_max_cached_size_mb", "pinned blocks are split; cap them with `pinned_limit`"),
     ("pinned_max_round_threshold_mb", "pinned sizes are not rounded to powers of two"),
@@ -89,6 +89,15 @@ pub(super) static KEYS: [Key; COUNT] = [
         help: "round sizes up to one of this many steps between powers of two; 0 or 1 is off",
         set: |c, v| text::divisions(v).map(|slots| c.roundup_power2_divisions = slots),
         show: |c| text::show_divisions(&c.roundup_power2_divisions),
+    },
+    Key {
+        name: "expandable_segments",
+        unit: "true or false",
+        default: "false",
+        help: "on GPUs, stand-ins and their dry runs, one segment for each pool and stream, which grows \
+               and shrinks by pages; host memory keeps whole segments",
+        set: |c, v| text::flag(v).map(|on| c.expandable_segments = on),
+        show: |c| c.expandable_segments.to_string(),
     },
     Key {
         name: "garbage_collection_threshold",

@@ -53,6 +53,8 @@ pub struct Configuration {
     pub(crate) max_non_split_rounding_bytes: usize,
     /// Per slot of `log2(size) - 20`; 0 and 1 are off.
     pub(crate) roundup_power2_divisions: [u32; ROUNDUP_SLOTS],
+    /// For arenas whose source has addresses apart from its memory.
+    pub(crate) expandable_segments: bool,
     /// Share of the limit, or of all memory where there is none; `None` is off.
     pub(crate) garbage_collection_threshold: Option<f64>,
     pub(crate) limit_bytes: Option<usize>,
@@ -95,6 +97,7 @@ impl Default for Configuration {
             max_split_bytes: None,
             max_non_split_rounding_bytes: 20 * MIB,
             roundup_power2_divisions: [0; ROUNDUP_SLOTS],
+            expandable_segments: false,
             garbage_collection_threshold: None,
             limit_bytes: None,
             soft_limit_bytes: None,
@@ -221,6 +224,25 @@ impl Configuration {
     /// Whether freed blocks are kept for reuse.
     pub fn caching(&self) -> bool {
         self.caching
+    }
+
+    /// The same settings with expandable segments on or off.
+    ///
+    /// ```
+    /// use plimsoll_memory::Configuration;
+    /// let given = Configuration::default().with_expandable_segments(true);
+    /// assert_eq!(given.to_text(), "expandable_segments:true");
+    /// ```
+    #[must_use]
+    pub fn with_expandable_segments(mut self, on: bool) -> Configuration {
+        self.expandable_segments = on;
+        self.given_by[keys::position("expandable_segments")] = GivenBy::Builder;
+        self
+    }
+
+    /// Whether segments of devices grow and shrink by pages.
+    pub fn expandable_segments(&self) -> bool {
+        self.expandable_segments
     }
 
     /// The hard limit on reserved bytes, if one is set.

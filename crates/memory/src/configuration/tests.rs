@@ -12,7 +12,7 @@ fn refused(text: &str) -> String {
 fn every_key_shows_a_value_that_it_reads_back() {
     let text = "large_segment_size_mb:32,max_split_size_mb:64,max_non_split_rounding_mb:8,\
                 roundup_power2_divisions:[256:1,512:2,1024:4,>:8],garbage_collection_threshold:0.8,\
-                memory_limit:1.5GiB,memory_soft_limit:512 MiB,per_process_memory_fraction:0.5,\
+                expandable_segments:True,memory_limit:1.5GiB,memory_soft_limit:512 MiB,per_process_memory_fraction:0.5,\
                 huge_pages:False,pinned_limit:1GB,history:alloc,history_entries:7,threads:3,simd:avx2,\
                 spill:true,chaos_seed:7,dry_upper_bounds:True,chunk_size:64,prefetch_buffers:3,\
                 cleanup_every:8,final_cleanup:true";
@@ -47,9 +47,9 @@ fn an_unknown_key_names_near_matches() {
 
 #[test]
 fn a_pytorch_option_without_a_meaning_here_says_so() {
-    let message = refused("expandable_segments:True");
+    let message = refused("backend:native");
     assert!(
-        message.contains("option of PyTorch") && message.contains("max_split_size_mb"),
+        message.contains("option of PyTorch") && message.contains("one allocator"),
         "{message}"
     );
 }
@@ -58,6 +58,7 @@ fn a_pytorch_option_without_a_meaning_here_says_so() {
 fn a_bad_value_names_the_key_and_what_it_takes() {
     for (text, part) in [
         ("caching:yes", "true or false"),
+        ("expandable_segments:1", "true or false"),
         ("large_segment_size_mb:10", "at least 11"),
         ("max_split_size_mb:19", "at least 20"),
         ("max_split_size_mb:99999999999999", "whole number of MiB"),
@@ -90,6 +91,7 @@ fn a_key_without_effect_is_refused() {
     for (text, part) in [
         ("caching:false,garbage_collection_threshold:0.5", "`garbage_collection_threshold`"),
         ("caching:false,max_split_size_mb:64", "`max_split_size_mb`"),
+        ("caching:false,expandable_segments:True", "`expandable_segments`"),
         ("max_non_split_rounding_mb:8", "`max_split_size_mb`"),
         ("roundup_power2_divisions:1", "changes nothing"),
         ("roundup_power2_divisions:[256:1,>:1]", "changes nothing"),

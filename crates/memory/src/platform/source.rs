@@ -64,6 +64,14 @@ pub trait Source: Send + Sync + fmt::Debug + 'static {
         Room::default()
     }
 
+    /// Its addresses apart from its memory, for expandable segments.
+    ///
+    /// # Errors
+    /// Why it has none: a source gives whole segments unless it says otherwise.
+    fn address_space(&self) -> Result<&dyn AddressSpace, String> {
+        Err(format!("{} memory comes in whole segments only", self.name()))
+    }
+
     /// Whether running out shows only when it is too late. Host memory is overcommitted: instead of
     /// an error the system ends a process, so an arena over such a source keeps to a default cap.
     fn overcommits(&self) -> bool {
@@ -81,6 +89,43 @@ pub trait Source: Send + Sync + fmt::Debug + 'static {
     fn synchronize(&self, stream: StreamId) {
         let _ = stream;
     }
+}
+
+/// Addresses that memory is put behind later, a page at a time: what expandable segments are made
+/// of. A range is reserved once, takes no memory by itself, and keeps its addresses while pages of
+/// it are mapped and unmapped.
+///
+/// All methods may be called from any thread, `reserve_range` and `map` with the arena's lock held.
+/// The size of a page is the caller's choice, a multiple of 2 MiB that is the same for all pages of
+/// a range; addresses and sizes are whole pages from the start of the range.
+pub trait AddressSpace: Send + Sync + fmt::Debug {
+    /// Takes a range of `bytes` addresses (not 0), aligned as segments are. No memory is behind it.
+    fn reserve_range(&self, bytes: usize) -> Result<NonZeroUsize, SourceFull>;
+
+    /// Gives a range back.
+    ///
+    /// # Safety
+    /// `address` came from `reserve_range(bytes)` of this source with these `bytes`, is released
+    /// once, and no page of it is mapped.
+    unsafe fn release_range(&self, address: NonZeroUsize, bytes: usize);
+
+    /// Puts memory behind whole pages; all of them or, where it fails, none.
+    ///
+    /// # Safety
+    /// The pages lie in one range of this source, and none of them is mapped.
+    unsafe fn map(
+        &self,
+        address: NonZeroUsize,
+        bytes: usize,
+        page_bytes: usize,
+    ) -> Result<(), SourceFull>;
+
+    /// Gives the memory behind whole pages back; their addresses stay reserved.
+    ///
+    /// # Safety
+    /// The pages lie in one range of this source and are mapped, with this size of page, and
+    /// neither the program nor queued work uses them any more.
+    unsafe fn unmap(&self, address: NonZeroUsize, bytes: usize, page_bytes: usize);
 }
 
 /// What a device implements to say whether a point in a queue was passed.

@@ -61,7 +61,7 @@ fn write_segment(device: usize, segment: &SegmentView, out: &mut impl Sink) {
     let (graph, user) = segment.pool_id.pair();
     out.pair(graph.into(), user.into());
     out.key("is_expandable");
-    out.flag(false);
+    out.flag(segment.expandable);
     out.key("frames");
     write_frames(segment.origin, out);
     out.key("blocks");
@@ -156,6 +156,8 @@ fn action_word(event: &Event) -> &'static str {
     match event.action {
         Action::SegmentReserved => "segment_alloc",
         Action::SegmentReleased => "segment_free",
+        Action::SegmentMapped => "segment_map",
+        Action::SegmentUnmapped => "segment_unmap",
         Action::Allocated => "alloc",
         Action::FreeRequested => "free_requested",
         Action::FreeCompleted => "free_completed",
@@ -217,7 +219,7 @@ fn write_settings(snapshot: &Snapshot, out: &mut impl Sink) {
     out.key("garbage_collection_threshold");
     out.float(settings.garbage_collection_threshold.unwrap_or(0.0));
     out.key("expandable_segments");
-    out.flag(false);
+    out.flag(settings.expandable_segments);
     out.key("pinned_num_register_threads");
     out.integer(1);
     for absent in [

@@ -40,7 +40,8 @@ pub struct BlockView {
     pub step: u64,
 }
 
-/// A segment with its blocks, which tile it in order.
+/// A segment with its blocks, which tile it in order. Of an expandable segment each run of pages
+/// with memory is one of these, as in PyTorch's snapshots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentView {
     /// Where it starts.
@@ -53,6 +54,8 @@ pub struct SegmentView {
     pub pool: Pool,
     /// The pool that its blocks belong to: the common one, a graph's or a user's.
     pub pool_id: PoolId,
+    /// Whether it is part of an expandable segment.
+    pub expandable: bool,
     /// Its number in the order of reservation.
     pub birth: u64,
     /// Who asked for the block that it was reserved for.
@@ -83,34 +86,43 @@ impl Arena {
 
 impl State {
     pub(crate) fn segment_views(&self) -> Vec<SegmentView> {
-        let mut views: Vec<SegmentView> = self
-            .segments
-            .iter()
-            .map(|(_, segment)| SegmentView {
-                address: segment.address,
-                bytes: segment.bytes,
-                stream: segment.stream,
-                pool: segment.pool,
-                pool_id: self.lanes[segment.lane as usize].pool,
-                birth: segment.birth,
-                origin: segment.origin,
-                step: segment.step,
-                blocks: self.block_views(segment.first_block),
-            })
-            .collect();
+        let mut views = Vec::new();
+        for (_, segment) in self.segments.iter() {
+            let mut at = segment.first_block;
+            while at != NONE {
+                let (blocks, next) = self.block_views(at);
+                at = next;
+                let Some(first) = blocks.first() else { continue };
+                views.push(SegmentView {
+                    address: first.address,
+                    bytes: blocks.iter().map(|block| block.bytes).sum(),
+                    stream: segment.stream,
+                    pool: segment.pool,
+                    pool_id: self.lanes[segment.lane as usize].pool,
+                    expandable: segment.expandable,
+                    birth: segment.birth,
+                    origin: segment.origin,
+                    step: segment.step,
+                    blocks,
+                });
+            }
+        }
         views.sort_unstable_by_key(|view| view.address);
         views
     }
 
-    fn block_views(&self, first: u32) -> Vec<BlockView> {
+    /// The blocks from `first` on up to one without memory, and the block after that one.
+    fn block_views(&self, first: u32) -> (Vec<BlockView>, u32) {
         let mut views = Vec::new();
         let mut at = first;
         while at != NONE {
             let block = &self.blocks[at];
+            at = block.next;
             let state = match block.state {
                 BlockState::Allocated => BlockUse::Allocated,
                 BlockState::Pending => BlockUse::PendingFree,
                 BlockState::Free | BlockState::Vacant => BlockUse::Inactive,
+                BlockState::Unmapped | BlockState::Leaving => break,
             };
             views.push(BlockView {
                 address: block.address,
@@ -121,8 +133,7 @@ impl State {
                 kind: block.kind,
                 step: block.step,
             });
-            at = block.next;
         }
-        views
+        (views, at)
     }
 }

@@ -35,9 +35,11 @@ impl Sums {
     }
 }
 
+/// A segment; of an expandable one, a run of pages that are mapped.
 struct Segment {
     bytes: usize,
     pool: Pool,
+    expandable: bool,
     /// Blocks in use, by address: bytes, and whether only another stream still uses them.
     blocks: BTreeMap<usize, (usize, bool)>,
 }
@@ -54,7 +56,8 @@ impl Segment {
     /// Number and bytes of a free range, if it is a part of the segment and not the whole.
     fn split(&self, (from, to): (usize, usize)) -> (i64, i64) {
         let bytes = to - from;
-        if bytes == 0 || bytes == self.bytes { (0, 0) } else { (1, bytes as i64) }
+        let whole = bytes == 0 || bytes == self.bytes || self.expandable;
+        if whole { (0, 0) } else { (1, bytes as i64) }
     }
 }
 
@@ -65,6 +68,8 @@ pub struct Model {
     pub rows: BTreeMap<(OriginId, Kind), (usize, usize)>,
     pub rows_at_peak: BTreeMap<(OriginId, Kind), (usize, usize)>,
     pub events: u64,
+    maps: i64,
+    unmaps: i64,
 }
 
 impl Model {
@@ -74,7 +79,8 @@ impl Model {
         match event.action {
             Action::SegmentReserved => {
                 let (bytes, pool) = (event.allocated_bytes, event.pool);
-                let segment = Segment { bytes, pool, blocks: BTreeMap::new() };
+                let blocks = BTreeMap::new();
+                let segment = Segment { bytes, pool, expandable: false, blocks };
                 assert!(self.segments.insert(event.address, segment).is_none());
                 self.sums.change("segment", pool, 1);
                 self.sums.change("reserved_bytes", pool, bytes as i64);
@@ -83,9 +89,12 @@ impl Model {
                 let segment = self.segments.remove(&event.address).expect("it was reserved");
                 assert!(segment.blocks.is_empty(), "a segment left with blocks in it");
                 assert_eq!(segment.bytes, event.allocated_bytes);
+                assert!(!segment.expandable);
                 self.sums.change("segment", segment.pool, -1);
                 self.sums.change("reserved_bytes", segment.pool, -(segment.bytes as i64));
             }
+            Action::SegmentMapped => self.mapped(event),
+            Action::SegmentUnmapped => self.unmapped(event),
             Action::Allocated => self.allocated(event),
             Action::FreeRequested => {
                 let (_, segment) = self.segments.range_mut(..=event.address).next_back().unwrap();
@@ -108,6 +117,46 @@ impl Model {
             }
             other => panic!("{other:?} does not happen here"),
         }
+    }
+
+    /// Pages join the runs that they touch. Ranges of different pools and streams never do: their
+    /// addresses are far apart.
+    fn mapped(&mut self, event: &Event) {
+        let (mut start, mut end) = (event.address, event.address + event.allocated_bytes);
+        let mut blocks = BTreeMap::new();
+        let before = self.segments.range(..start).next_back();
+        let touches = |(at, run): (&usize, &Segment)| (at + run.bytes == start).then_some(*at);
+        for at in [before.and_then(touches), Some(end)].into_iter().flatten() {
+            if self.segments.get(&at).is_some_and(|run| run.expandable) {
+                let mut run = self.segments.remove(&at).unwrap();
+                (start, end) = (start.min(at), end.max(at + run.bytes));
+                blocks.append(&mut run.blocks);
+            }
+        }
+        let run = Segment { bytes: end - start, pool: event.pool, expandable: true, blocks };
+        assert!(self.segments.range(start..end).next().is_none(), "pages are mapped once");
+        self.segments.insert(start, run);
+        self.maps += 1;
+        self.sums.change("reserved_bytes", event.pool, event.allocated_bytes as i64);
+    }
+
+    /// Pages leave their run, which they may cut in two.
+    fn unmapped(&mut self, event: &Event) {
+        let (from, to) = (event.address, event.address + event.allocated_bytes);
+        let (&start, _) = self.segments.range(..=from).next_back().unwrap();
+        let mut run = self.segments.remove(&start).unwrap();
+        let end = start + run.bytes;
+        assert!(run.expandable && to <= end);
+        assert_eq!(run.gap(start, from).0.max(from), from, "the pages are free");
+        assert!(run.gap(start, from).1 >= to, "the pages are free");
+        let behind = run.blocks.split_off(&to);
+        let parts = [(start, from, run.blocks), (to, end, behind)];
+        for (start, end, blocks) in parts.into_iter().filter(|(start, end, _)| start < end) {
+            let part = Segment { bytes: end - start, pool: event.pool, expandable: true, blocks };
+            self.segments.insert(start, part);
+        }
+        self.unmaps += 1;
+        self.sums.change("reserved_bytes", event.pool, -(event.allocated_bytes as i64));
     }
 
     fn row(&mut self, origin: OriginId, kind: Kind, bytes: usize, add: bool) {
@@ -168,7 +217,7 @@ impl Model {
         let reserved = stats.segment.all;
         assert_eq!(
             (stats.num_device_alloc, stats.num_device_free),
-            (reserved.allocated, reserved.freed)
+            (reserved.allocated + self.maps, reserved.freed + self.unmaps)
         );
         let rows = |rows: Vec<BreakdownRow>| -> BTreeMap<_, _> {
             rows.into_iter().map(|row| ((row.origin, row.kind), (row.bytes, row.count))).collect()

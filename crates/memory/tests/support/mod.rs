@@ -1,17 +1,19 @@
 //! A source for tests: addresses without memory, calls that fail when told to, and streams whose
-//! fences pass when the test says so.
+//! fences pass when the test says so. It keeps which pages are mapped, and panics at a call that
+//! breaks the contract of an address space.
 
 // Each test file uses its own part of it.
 #![allow(dead_code, unreachable_pub)]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 use plimsoll_core::Device;
 use plimsoll_memory::{
-    Arena, Configuration, DrySource, Fence, FenceState, OriginId, Request, Room, Site, Source,
-    SourceFull, StreamId,
+    AddressSpace, Arena, Configuration, DrySource, Fence, FenceState, OriginId, Request, Room,
+    Site, Source, SourceFull, StreamId,
 };
 
 pub const MIB: usize = 1 << 20;
@@ -19,7 +21,7 @@ pub const MIB: usize = 1 << 20;
 /// What the test keeps to steer its source.
 #[derive(Debug, Default)]
 pub struct Helm {
-    /// Calls of `reserve` so far.
+    /// Calls of `reserve`, `reserve_range` and `map` so far.
     pub reserves: AtomicUsize,
     /// The number of the call that fails (from 1); 0 for none.
     pub fail_at: AtomicUsize,
@@ -33,6 +35,9 @@ pub struct Helm {
     queues: Mutex<Vec<(StreamId, Arc<Point>)>>,
     /// Whether work on streams takes until `pass`; otherwise it is done at once.
     pub slow_streams: AtomicBool,
+    /// Ranges of addresses that are reserved, and the pages of them that are mapped.
+    pub ranges: Mutex<BTreeMap<usize, usize>>,
+    pub pages: Mutex<BTreeSet<usize>>,
 }
 
 impl Helm {
@@ -49,6 +54,26 @@ impl Helm {
     /// How many points of `stream` are not passed.
     pub fn waiting(&self, stream: StreamId) -> usize {
         self.queues.lock().unwrap().iter().filter(|(of, _)| *of == stream).count()
+    }
+
+    /// Counts a call that asks for something, and fails it if the test says so.
+    fn asked(&self) -> Result<(), SourceFull> {
+        let call = self.reserves.fetch_add(1, Ordering::SeqCst) + 1;
+        let fail_at = self.fail_at.load(Ordering::SeqCst);
+        let later = self.fail_after.load(Ordering::SeqCst);
+        if fail_at != 0 && (call == fail_at || (later && call > fail_at)) {
+            return Err(SourceFull::because("the test said so"));
+        }
+        Ok(())
+    }
+
+    /// The pages from `address` on, all in one range; panics if they are not.
+    fn pages_at(&self, address: usize, bytes: usize, page: usize) -> impl Iterator<Item = usize> {
+        let ranges = self.ranges.lock().unwrap();
+        let (start, range) = ranges.range(..=address).next_back().expect("a range is there");
+        assert!(address + bytes <= start + range, "the pages are in one range");
+        assert!((address - start).is_multiple_of(page) && bytes.is_multiple_of(page) && bytes > 0);
+        (address..address + bytes).step_by(page)
     }
 }
 
@@ -87,12 +112,7 @@ impl Source for TestSource {
     }
 
     fn reserve(&self, bytes: usize) -> Result<NonZeroUsize, SourceFull> {
-        let call = self.helm.reserves.fetch_add(1, Ordering::SeqCst) + 1;
-        let fail_at = self.helm.fail_at.load(Ordering::SeqCst);
-        let later = self.helm.fail_after.load(Ordering::SeqCst);
-        if fail_at != 0 && (call == fail_at || (later && call > fail_at)) {
-            return Err(SourceFull::because("the test said so"));
-        }
+        self.helm.asked()?;
         self.dry.reserve(bytes)
     }
 
@@ -108,6 +128,10 @@ impl Source for TestSource {
         self.dry.room()
     }
 
+    fn address_space(&self) -> Result<&dyn AddressSpace, String> {
+        Ok(self)
+    }
+
     fn record(&self, stream: StreamId) -> Fence {
         if !self.helm.slow_streams.load(Ordering::SeqCst) {
             return Fence::done();
@@ -119,6 +143,49 @@ impl Source for TestSource {
 
     fn synchronize(&self, stream: StreamId) {
         self.helm.synchronized.lock().unwrap().push(stream);
+    }
+}
+
+impl AddressSpace for TestSource {
+    fn reserve_range(&self, bytes: usize) -> Result<NonZeroUsize, SourceFull> {
+        self.helm.asked()?;
+        let address = self.dry.reserve_range(bytes)?;
+        assert!(self.helm.ranges.lock().unwrap().insert(address.get(), bytes).is_none());
+        Ok(address)
+    }
+
+    unsafe fn release_range(&self, address: NonZeroUsize, bytes: usize) {
+        assert_eq!(self.helm.ranges.lock().unwrap().remove(&address.get()), Some(bytes));
+        let pages = self.helm.pages.lock().unwrap();
+        assert_eq!(pages.range(address.get()..address.get() + bytes).next(), None);
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.dry.release_range(address, bytes) };
+    }
+
+    unsafe fn map(
+        &self,
+        address: NonZeroUsize,
+        bytes: usize,
+        page_bytes: usize,
+    ) -> Result<(), SourceFull> {
+        self.helm.asked()?;
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.dry.map(address, bytes, page_bytes)? };
+        for page in self.helm.pages_at(address.get(), bytes, page_bytes) {
+            assert!(self.helm.pages.lock().unwrap().insert(page), "the page is mapped already");
+        }
+        Ok(())
+    }
+
+    unsafe fn unmap(&self, address: NonZeroUsize, bytes: usize, page_bytes: usize) {
+        self.helm.releases.fetch_add(1, Ordering::SeqCst);
+        let held = self.helm.hold_releases.lock().unwrap();
+        drop(self.helm.released.wait_while(held, |held| *held).unwrap());
+        for page in self.helm.pages_at(address.get(), bytes, page_bytes) {
+            assert!(self.helm.pages.lock().unwrap().remove(&page), "the page is not mapped");
+        }
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.dry.unmap(address, bytes, page_bytes) };
     }
 }
 

@@ -4,7 +4,8 @@
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::platform::source::{Room, Source, SourceFull};
+use crate::platform::lock::Lock;
+use crate::platform::source::{AddressSpace, Room, Source, SourceFull};
 
 /// Where addresses start: no mapping of a real process is likely there, and below 2^53, past which
 /// the snapshot viewers (JavaScript numbers) lose digits.
@@ -25,8 +26,13 @@ const ALIGNMENT_BYTES: usize = 2 << 20;
 pub struct DrySource {
     total_bytes: Option<usize>,
     overcommits: bool,
+    /// Whether the imitated device has no addresses apart from its memory.
+    whole_segments: bool,
     reserved_bytes: AtomicUsize,
     next_address: AtomicUsize,
+    /// Ranges that were given back, to be given out again: they are huge, and a program that
+    /// empties its cache in a loop would get to addresses that viewers cannot show.
+    ranges: Lock<Vec<(NonZeroUsize, usize)>>,
 }
 
 impl DrySource {
@@ -35,14 +41,43 @@ impl DrySource {
         DrySource {
             total_bytes,
             overcommits: false,
+            whole_segments: false,
             reserved_bytes: AtomicUsize::new(0),
             next_address: AtomicUsize::new(FIRST_ADDRESS),
+            ranges: Lock::new(Vec::new()),
         }
     }
 
-    /// A source that imitates `other`: the same room, and the same default cap above it.
+    /// A source that imitates `other`: the same room, the same default cap above it, and addresses
+    /// apart from memory if it has them.
     pub fn imitating(other: &dyn Source) -> DrySource {
-        DrySource { overcommits: other.overcommits(), ..DrySource::new(other.room().total_bytes) }
+        DrySource {
+            overcommits: other.overcommits(),
+            whole_segments: other.address_space().is_err(),
+            ..DrySource::new(other.room().total_bytes)
+        }
+    }
+
+    /// Counts `bytes` in, unless the imitated device has no room for them.
+    fn count_in(&self, bytes: usize) -> Result<(), SourceFull> {
+        let fits = |reserved: usize| {
+            let after = reserved.checked_add(bytes)?;
+            (after <= self.total_bytes.unwrap_or(usize::MAX)).then_some(after)
+        };
+        self.reserved_bytes
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
+            .map(drop)
+            .map_err(|_| SourceFull::because("the imitated device has no more room"))
+    }
+
+    /// Addresses that nobody has had yet.
+    fn take_addresses(&self, bytes: usize) -> Result<NonZeroUsize, SourceFull> {
+        let span = bytes.checked_next_multiple_of(ALIGNMENT_BYTES);
+        let next = |address: usize| address.checked_add(span?);
+        let address =
+            self.next_address.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok();
+        let found = address.and_then(NonZeroUsize::new);
+        found.ok_or_else(|| SourceFull::because("no addresses are left"))
     }
 }
 
@@ -52,20 +87,9 @@ impl Source for DrySource {
     }
 
     fn reserve(&self, bytes: usize) -> Result<NonZeroUsize, SourceFull> {
-        let fits = |reserved: usize| {
-            let after = reserved.checked_add(bytes)?;
-            (after <= self.total_bytes.unwrap_or(usize::MAX)).then_some(after)
-        };
-        self.reserved_bytes
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
-            .map_err(|_| SourceFull::because("the imitated device has no more room"))?;
-        let span = bytes.checked_next_multiple_of(ALIGNMENT_BYTES);
-        let next = |address: usize| address.checked_add(span?);
-        let address =
-            self.next_address.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok();
-        address.and_then(NonZeroUsize::new).ok_or_else(|| {
+        self.count_in(bytes)?;
+        self.take_addresses(bytes).inspect_err(|_| {
             self.reserved_bytes.fetch_sub(bytes, Ordering::Relaxed);
-            SourceFull::because("no addresses are left")
         })
     }
 
@@ -84,6 +108,40 @@ impl Source for DrySource {
 
     fn overcommits(&self) -> bool {
         self.overcommits
+    }
+
+    fn address_space(&self) -> Result<&dyn AddressSpace, String> {
+        match self.whole_segments {
+            true => Err("the imitated memory comes in whole segments only".to_string()),
+            false => Ok(self),
+        }
+    }
+}
+
+impl AddressSpace for DrySource {
+    fn reserve_range(&self, bytes: usize) -> Result<NonZeroUsize, SourceFull> {
+        let mut ranges = self.ranges.lock();
+        match ranges.iter().position(|range| range.1 == bytes) {
+            Some(place) => Ok(ranges.swap_remove(place).0),
+            None => self.take_addresses(bytes),
+        }
+    }
+
+    unsafe fn release_range(&self, address: NonZeroUsize, bytes: usize) {
+        self.ranges.lock().push((address, bytes));
+    }
+
+    unsafe fn map(
+        &self,
+        _address: NonZeroUsize,
+        bytes: usize,
+        _page_bytes: usize,
+    ) -> Result<(), SourceFull> {
+        self.count_in(bytes)
+    }
+
+    unsafe fn unmap(&self, _address: NonZeroUsize, bytes: usize, _page_bytes: usize) {
+        self.reserved_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 
@@ -112,5 +170,32 @@ mod tests {
         assert!(source.reserve(usize::MAX).is_err());
         assert!(source.reserve(usize::MAX - (1 << 20)).is_err());
         assert!(source.reserve(1 << 40).is_ok());
+    }
+
+    #[test]
+    fn ranges_take_no_room_and_are_given_out_again() {
+        let source = DrySource::new(Some(4 << 20));
+        let space = source.address_space().unwrap();
+        let range = space.reserve_range(1 << 30).unwrap();
+        assert_eq!(source.room().free_bytes, Some(4 << 20));
+        // SAFETY: nothing lies behind the range, whose pages are mapped and unmapped in turn.
+        unsafe {
+            space.map(range, 4 << 20, 2 << 20).unwrap();
+            assert_eq!(source.room().free_bytes, Some(0));
+            assert!(space.map(range.saturating_add(4 << 20), 2 << 20, 2 << 20).is_err());
+            space.unmap(range, 2 << 20, 2 << 20);
+            assert_eq!(source.room().free_bytes, Some(2 << 20));
+            space.unmap(range.saturating_add(2 << 20), 2 << 20, 2 << 20);
+            space.release_range(range, 1 << 30);
+        }
+        assert_ne!(space.reserve_range(2 << 30).unwrap(), range);
+        assert_eq!(space.reserve_range(1 << 30).unwrap(), range);
+    }
+
+    #[test]
+    fn whole_segments_are_imitated_too() {
+        let host = crate::platform::sources::HostSource::default();
+        assert!(DrySource::imitating(&host).address_space().is_err());
+        assert!(DrySource::imitating(&DrySource::new(None)).address_space().is_ok());
     }
 }

@@ -3,8 +3,10 @@
 
 mod dry;
 mod host;
+mod host_pages;
 mod pinned;
 
 pub use dry::DrySource;
 pub use host::HostSource;
+pub use host_pages::HostPages;
 pub use pinned::{PinnedSource, RegisterPinned};
