@@ -242,6 +242,21 @@ impl Context {
         match *self {}
     }
 
+    /// Queues a copy from another GPU's memory.
+    ///
+    /// # Safety
+    /// It cannot be called.
+    pub unsafe fn copy_from_gpu(
+        &self,
+        _other: &Context,
+        _stream: StreamId,
+        _from: usize,
+        _to: usize,
+        _bytes: usize,
+    ) -> Result<()> {
+        match *self {}
+    }
+
     /// Makes host memory known to GPUs.
     ///
     /// # Safety

@@ -28,7 +28,7 @@ use crate::stream::Streams;
 pub struct Context {
     ordinal: usize,
     properties: Properties,
-    handle: sys::CUcontext,
+    pub(crate) handle: sys::CUcontext,
     pub(crate) streams: Streams,
     pub(crate) events: EventPool,
     pub(crate) kernels: Kernels,

@@ -37,6 +37,8 @@ mod library;
 mod matmul;
 #[cfg(feature = "driver")]
 mod nvrtc;
+#[cfg(feature = "driver")]
+mod pages;
 mod properties;
 pub mod source_files;
 #[cfg(feature = "driver")]

@@ -1,23 +1,33 @@
 //! Memory of a GPU as a source for arenas, and host memory made known to the driver, so that GPUs
-//! copy from and to it by themselves.
+//! copy from and to it by themselves. Its addresses apart from its memory are in `pages.rs`.
 
 use std::num::NonZeroUsize;
+use std::sync::OnceLock;
 
 use cudarc::driver::{result, sys};
 use plimsoll_core::Result;
-use plimsoll_memory::{Fence, Room, Source, SourceFull, StreamId};
+use plimsoll_memory::{AddressSpace, Fence, Room, Source, SourceFull, StreamId};
 
 use crate::Context;
 use crate::error::Told;
+use crate::pages;
 
-/// GPU memory by `cuMemAlloc`.
+/// GPU memory by `cuMemAlloc`, and pages by the calls for virtual memory.
 #[derive(Debug)]
-pub struct DeviceSource(&'static Context);
+pub struct DeviceSource {
+    context: &'static Context,
+    /// Whether it has an address space; asked once.
+    pages: OnceLock<std::result::Result<(), String>>,
+}
 
 impl DeviceSource {
     /// The memory of `context`'s GPU.
     pub fn new(context: &'static Context) -> DeviceSource {
-        DeviceSource(context)
+        DeviceSource { context, pages: OnceLock::new() }
+    }
+
+    pub(crate) fn context(&self) -> &'static Context {
+        self.context
     }
 }
 
@@ -31,7 +41,7 @@ impl Source for DeviceSource {
     }
 
     fn reserve(&self, bytes: usize) -> std::result::Result<NonZeroUsize, SourceFull> {
-        let _bound = self.0.bind().map_err(full)?;
+        let _bound = self.context.bind().map_err(full)?;
         // SAFETY: asks for memory; the segment owns it until `release`.
         let address = unsafe { result::malloc_sync(bytes) }.map_err(full)?;
         NonZeroUsize::new(address as usize).ok_or_else(|| full("the driver gave address 0"))
@@ -39,7 +49,7 @@ impl Source for DeviceSource {
 
     unsafe fn release(&self, address: NonZeroUsize, bytes: usize) {
         let _ = bytes;
-        if let Ok(_bound) = self.0.bind() {
+        if let Ok(_bound) = self.context.bind() {
             // SAFETY: the caller hands back a segment that nothing uses. After a failed kernel the
             // driver refuses everything, and the memory goes with the process.
             let _ = unsafe { result::free_sync(address.get() as u64) };
@@ -47,7 +57,7 @@ impl Source for DeviceSource {
     }
 
     fn room(&self) -> Room {
-        match self.0.memory_info() {
+        match self.context.memory_info() {
             Ok((free, total)) => Room {
                 total_bytes: Some(total),
                 free_bytes: Some(free),
@@ -57,14 +67,18 @@ impl Source for DeviceSource {
         }
     }
 
+    fn address_space(&self) -> std::result::Result<&dyn AddressSpace, String> {
+        self.pages.get_or_init(|| pages::supported(self.context)).clone().map(|()| self as _)
+    }
+
     fn record(&self, stream: StreamId) -> Fence {
         // A device that cannot record any more has failed, and its queued work will not run.
-        self.0.record(stream).unwrap_or(Fence::done())
+        self.context.record(stream).unwrap_or(Fence::done())
     }
 
     fn synchronize(&self, stream: StreamId) {
         // The error is sticky and is told by the next call that can tell it.
-        let _ = self.0.synchronize_stream(stream);
+        let _ = self.context.synchronize_stream(stream);
     }
 }
 

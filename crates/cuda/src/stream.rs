@@ -182,4 +182,27 @@ impl Context {
             .result()
             .told("cuMemcpyAsync")
     }
+
+    /// As [`Context::copy`], from memory of the GPU of `other` to this one's. Pages that only their
+    /// own GPU may reach (`pages.rs`) have to be copied so: the driver does not find out by itself
+    /// whose they are.
+    ///
+    /// # Safety
+    /// As for [`Context::copy`].
+    pub unsafe fn copy_from_gpu(
+        &self,
+        other: &Context,
+        stream: StreamId,
+        from: usize,
+        to: usize,
+        bytes: usize,
+    ) -> Result<()> {
+        let _bound = self.bind()?;
+        let handle = self.handle(stream)?;
+        let (to, from) = (to as u64, from as u64);
+        // SAFETY: the caller's promise; contexts live for ever.
+        unsafe { sys::cuMemcpyPeerAsync(to, self.handle, from, other.handle, bytes, handle) }
+            .result()
+            .told("cuMemcpyPeerAsync")
+    }
 }
