@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use plimsoll_core::{Device, Error, Result};
-use plimsoll_memory::{Configuration, Fence, HostSource, Room, Source, SourceFull, StreamId};
+use plimsoll_memory::{
+    AddressSpace, Configuration, Fence, HostSource, Room, Source, SourceFull, StreamId,
+};
 use plimsoll_tensor::{device, memory};
 
 /// When a failing source fails; shared with the test that decides.
@@ -32,7 +34,7 @@ impl Tap {
         self.refused.load(Ordering::SeqCst)
     }
 
-    fn passes(&self) -> bool {
+    fn pass(&self) -> Result<(), SourceFull> {
         let next = |left| match left {
             usize::MAX => Some(usize::MAX),
             0 => None,
@@ -42,7 +44,7 @@ impl Tap {
         if !passes {
             self.refused.fetch_add(1, Ordering::SeqCst);
         }
-        passes
+        if passes { Ok(()) } else { Err(SourceFull::because("the test has closed the tap")) }
     }
 }
 
@@ -59,11 +61,8 @@ impl Source for FailingSource {
     }
 
     fn reserve(&self, bytes: usize) -> Result<NonZeroUsize, SourceFull> {
-        if self.tap.passes() {
-            self.inner.reserve(bytes)
-        } else {
-            Err(SourceFull::because("the test has closed the tap"))
-        }
+        self.tap.pass()?;
+        self.inner.reserve(bytes)
     }
 
     unsafe fn release(&self, address: NonZeroUsize, bytes: usize) {
@@ -76,12 +75,54 @@ impl Source for FailingSource {
         self.inner.room()
     }
 
+    fn address_space(&self) -> Result<&dyn AddressSpace, String> {
+        self.inner.address_space().map(|_| self as _)
+    }
+
     fn record(&self, stream: StreamId) -> Fence {
         self.inner.record(stream)
     }
 
     fn synchronize(&self, stream: StreamId) {
         self.inner.synchronize(stream);
+    }
+}
+
+impl FailingSource {
+    fn inner_space(&self) -> Result<&dyn AddressSpace, SourceFull> {
+        self.inner.address_space().map_err(SourceFull::because)
+    }
+}
+
+impl AddressSpace for FailingSource {
+    fn reserve_range(&self, bytes: usize) -> Result<NonZeroUsize, SourceFull> {
+        self.tap.pass()?;
+        self.inner_space()?.reserve_range(bytes)
+    }
+
+    unsafe fn release_range(&self, address: NonZeroUsize, bytes: usize) {
+        if let Ok(space) = self.inner_space() {
+            // SAFETY: the caller's promise is the one that the inner source asks for.
+            unsafe { space.release_range(address, bytes) };
+        }
+    }
+
+    unsafe fn map(
+        &self,
+        address: NonZeroUsize,
+        bytes: usize,
+        page_bytes: usize,
+    ) -> Result<(), SourceFull> {
+        self.tap.pass()?;
+        // SAFETY: as above.
+        unsafe { self.inner_space()?.map(address, bytes, page_bytes) }
+    }
+
+    unsafe fn unmap(&self, address: NonZeroUsize, bytes: usize, page_bytes: usize) {
+        if let Ok(space) = self.inner_space() {
+            // SAFETY: as above.
+            unsafe { space.unmap(address, bytes, page_bytes) };
+        }
     }
 }
 

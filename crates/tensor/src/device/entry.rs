@@ -360,6 +360,28 @@ impl Entry {
         }
     }
 
+    /// As [`Entry::copy_on_stream`], from memory of another accelerator.
+    pub(crate) fn copy_from_accelerator(
+        &self,
+        other: &Entry,
+        stream: StreamId,
+        from: usize,
+        to: usize,
+        bytes: usize,
+    ) -> Result<()> {
+        if let (Backend::Cuda(here), Backend::Cuda(there)) = (&self.backend, &other.backend)
+            && let (Some(here), Some(there)) = (here.context(), there.context())
+            && here.ordinal() != there.ordinal()
+            && [self, other].iter().any(|entry| entry.arena().has_expandable_segments())
+        {
+            self.hold_in_capture(stream, to, None);
+            // SAFETY: both are live blocks of at least `bytes`, which the caller owns until the
+            // stream has passed.
+            return unsafe { here.copy_from_gpu(there, stream, from, to, bytes) };
+        }
+        self.copy_on_stream(stream, from, to, bytes, None)
+    }
+
     /// Holds host memory that the device still copies; a driver cannot. Looked through at every new
     /// one.
     pub(crate) fn keep_until(&self, fence: Fence, memory: impl Into<Kept>) {

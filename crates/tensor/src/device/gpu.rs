@@ -100,14 +100,27 @@ pub fn cuda(index: usize) -> Result<Device> {
     }
     let context = Context::open(index)?;
     let configuration = Configuration::process()?;
+    let source = DeviceSource::new(context);
+    check_expandable(&source, configuration, index)?;
     let device = table::add_at(DeviceKind::Cuda, index, |device| {
-        let arena = Arena::open(device, Box::new(DeviceSource::new(context)), configuration);
+        let arena = Arena::open(device, Box::new(source), configuration);
         let gpu = Gpu::open(context.properties().clone(), Some(context));
         Ok(Entry::new(device, arena, Backend::Cuda(gpu), configuration.clone()))
     })?;
     pinned::gpu_opened(context);
     open.push((index, device));
     Ok(device)
+}
+
+/// Refuses expandable segments where the GPU cannot have them: a setting that does nothing in
+/// silence is worse than none.
+fn check_expandable(source: &dyn Source, configuration: &Configuration, gpu: usize) -> Result<()> {
+    match source.address_space() {
+        Err(why) if configuration.expandable_segments() => Err(Error::configuration(format!(
+            "`expandable_segments` cannot be had on cuda:{gpu}: {why}. Leave the key out"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// A device on a GPU with an arena of its own over a source that `wrap` makes of the GPU's: tests
@@ -122,6 +135,7 @@ pub fn private_cuda_over(
     pinned::gpu_opened(context);
     table::add(DeviceKind::Cuda, false, |device| {
         let source = wrap(Box::new(DeviceSource::new(context)));
+        check_expandable(&*source, configuration, index)?;
         let arena = Arena::open(device, source, configuration);
         let gpu = Gpu::open(context.properties().clone(), Some(context));
         Ok(Entry::new(device, arena, Backend::Cuda(gpu), configuration.clone()))

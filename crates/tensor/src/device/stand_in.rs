@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::RwLock;
 use plimsoll_core::{Device, DeviceKind, Error, Result};
-use plimsoll_memory::{Arena, Configuration, Fence, Room, Source, SourceFull, StreamId};
+use plimsoll_memory::{
+    AddressSpace, Arena, Configuration, Fence, HostPages, Room, Source, SourceFull, StreamId,
+};
 
 use super::queue::{Failure, Failures, Queue, Work};
 use super::stream_pool::StreamPool;
@@ -158,12 +160,23 @@ impl Engine {
     }
 }
 
-/// The memory of a stand-in: host memory, counted against the capacity.
+/// The memory of a stand-in: host memory, counted against the capacity, and host addresses.
 struct Memory(&'static Engine);
 
 impl std::fmt::Debug for Memory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Memory({}, {} bytes)", self.0.device, self.0.capacity_bytes)
+    }
+}
+
+impl Memory {
+    /// Counts `bytes` in, unless they pass the capacity.
+    fn count_in(&self, bytes: usize) -> Result<(), SourceFull> {
+        let capacity = self.0.capacity_bytes;
+        let fits = |reserved: usize| reserved.checked_add(bytes).filter(|&all| all <= capacity);
+        let counted =
+            self.0.reserved_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
+        counted.map(drop).map_err(|_| SourceFull::because("the stand-in has no more room"))
     }
 }
 
@@ -177,17 +190,12 @@ impl Source for Memory {
     }
 
     fn reserve(&self, bytes: usize) -> Result<NonZeroUsize, SourceFull> {
-        let capacity = self.0.capacity_bytes;
-        let fits = |reserved: usize| reserved.checked_add(bytes).filter(|&all| all <= capacity);
-        let reserved = &self.0.reserved_bytes;
-        reserved
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
-            .map_err(|_| SourceFull::because("the stand-in has no more room"))?;
+        self.count_in(bytes)?;
         // SAFETY: the layout's size is not 0.
         let address =
             layout(bytes).map_or(0, |layout| unsafe { alloc(layout) }.expose_provenance());
         NonZeroUsize::new(address).ok_or_else(|| {
-            reserved.fetch_sub(bytes, Ordering::Relaxed);
+            self.0.reserved_bytes.fetch_sub(bytes, Ordering::Relaxed);
             SourceFull::because("the host has no more memory for the stand-in")
         })
     }
@@ -210,12 +218,46 @@ impl Source for Memory {
         }
     }
 
+    fn address_space(&self) -> Result<&dyn AddressSpace, String> {
+        Ok(self)
+    }
+
     fn record(&self, stream: StreamId) -> Fence {
         self.0.record(stream)
     }
 
     fn synchronize(&self, stream: StreamId) {
         self.0.record(stream).wait();
+    }
+}
+
+impl AddressSpace for Memory {
+    fn reserve_range(&self, bytes: usize) -> Result<NonZeroUsize, SourceFull> {
+        HostPages.reserve_range(bytes)
+    }
+
+    unsafe fn release_range(&self, address: NonZeroUsize, bytes: usize) {
+        // SAFETY: the caller's promise is the same, and the range came from there.
+        unsafe { HostPages.release_range(address, bytes) };
+    }
+
+    unsafe fn map(
+        &self,
+        address: NonZeroUsize,
+        bytes: usize,
+        page_bytes: usize,
+    ) -> Result<(), SourceFull> {
+        self.count_in(bytes)?;
+        // SAFETY: the caller's promise is the same.
+        unsafe { HostPages.map(address, bytes, page_bytes) }.inspect_err(|_| {
+            self.0.reserved_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        })
+    }
+
+    unsafe fn unmap(&self, address: NonZeroUsize, bytes: usize, page_bytes: usize) {
+        // SAFETY: the caller's promise is the same.
+        unsafe { HostPages.unmap(address, bytes, page_bytes) };
+        self.0.reserved_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 

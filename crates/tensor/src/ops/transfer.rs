@@ -218,7 +218,7 @@ fn copy_bytes(source: &Tensor, target: &Tensor, manner: Manner) -> Result<()> {
             from.check_wait(here)?;
             to.wait_on_stream(there, from.record(here))?;
             to.order(there, target.storage(), true)?;
-            to.copy_on_stream(there, start, end, bytes, None)?;
+            to.copy_from_accelerator(from, there, start, end, bytes)?;
             from.wait_on_stream(here, to.record(there))
         }
         (false, true) => {
