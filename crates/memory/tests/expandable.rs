@@ -109,6 +109,21 @@ fn any_remainder_of_512_bytes_is_split_off() {
 }
 
 #[test]
+fn a_block_that_is_too_large_to_lend_is_cut_where_it_could_grow() {
+    let text = "expandable_segments:True,max_split_size_mb:20";
+    let (arena, helm) = arena(None, &Configuration::parse(text).unwrap());
+    drop(arena.allocate(&request(40 * MIB)).unwrap());
+    // Free blocks of 20 MiB and more are not for small requests, but this one is the place where
+    // pages would be mapped: none has to be, whatever the limit is by now.
+    arena.set_limit(Some(MIB));
+    let held = arena.allocate(&request(5 * MIB)).unwrap();
+    assert_eq!(held.address(), arena.segments()[0].address);
+    assert_eq!((reserved(arena), arena.stats().num_device_alloc), (40 * MIB, 1));
+    drop(held);
+    assert_nothing_left(arena, &helm);
+}
+
+#[test]
 fn whole_free_pages_leave_from_between_live_blocks_and_holes_are_filled_first() {
     let (arena, helm) = arena(None, &expandable());
     let mut blocks: Vec<Block> =

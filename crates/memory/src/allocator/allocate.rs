@@ -170,7 +170,8 @@ impl Arena {
         let growth = state.growth(fit, request);
         // Before a range is reserved, the most that its first pages can take.
         let bytes = growth.map_or(fit.segment_bytes, |growth| growth.bytes);
-        if !state.limits.allow(state.ledger.reserved_bytes() + state.leaving_bytes, bytes) {
+        let reserved = state.ledger.reserved_bytes() + state.leaving_bytes;
+        if bytes > 0 && !state.limits.allow(reserved, bytes) {
             return Err(Refusal { source: None, releases });
         }
         let Growth { mut first, .. } = match growth {
@@ -193,9 +194,7 @@ impl Arena {
                 None => Err(SourceFull::because("a range starts at address 0")),
             };
             if let Err(full) = mapped {
-                let range = state.remove_unmapped_range(unmapped);
-                drop(state);
-                self.release_ranges(range);
+                self.release_ranges(state.remove_unmapped_range(unmapped));
                 return Err(refused(full));
             }
             first = state.mapped(unmapped, bytes, request);

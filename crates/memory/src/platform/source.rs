@@ -95,9 +95,9 @@ pub trait Source: Send + Sync + fmt::Debug + 'static {
 /// of. A range is reserved once, takes no memory by itself, and keeps its addresses while pages of
 /// it are mapped and unmapped.
 ///
-/// All methods may be called from any thread, `reserve_range` and `map` with the arena's lock held.
-/// The size of a page is the caller's choice, a multiple of 2 MiB that is the same for all pages of
-/// a range; addresses and sizes are whole pages from the start of the range.
+/// All methods may be called from any thread, all but `unmap` with the arena's lock held. The size
+/// of a page is the caller's choice, a multiple of 2 MiB that is the same for all pages of a range;
+/// addresses and sizes are whole pages from the start of the range.
 pub trait AddressSpace: Send + Sync + fmt::Debug {
     /// Takes a range of `bytes` addresses (not 0), aligned as segments are. No memory is behind it.
     fn reserve_range(&self, bytes: usize) -> Result<NonZeroUsize, SourceFull>;
