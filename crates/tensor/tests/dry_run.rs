@@ -1,6 +1,6 @@
 //! A dry run's peaks are those of the real run, to the byte: allocated and reserved, on the CPU and
-//! on the stand-in, for programs of every sort. The programs never look at values, which a dry run
-//! does not have.
+//! on the stand-in, also where its segments expand, for programs of every sort. The programs never
+//! look at values, which a dry run does not have.
 
 use plimsoll_memory::Configuration;
 use plimsoll_tensor::device::{self, StandIn};
@@ -34,12 +34,14 @@ fn bytes_of(device: Device, program: fn(Device) -> Outcome) -> Result<Bytes> {
 #[track_caller]
 fn agrees(program: fn(Device) -> Outcome) {
     let plain = Configuration::default();
-    let stand_in = || {
-        let configuration = Some(plain.clone());
+    let stand_in = |configuration: &Configuration| {
+        let configuration = Some(configuration.clone());
         device::stand_in(StandIn { capacity_bytes: 2 << 30, configuration, ..StandIn::default() })
             .unwrap()
     };
-    for real in [device::private_cpu(&plain).unwrap(), stand_in()] {
+    let expandable = plain.clone().with_expandable_segments(true);
+    let cpu = device::private_cpu(&plain).unwrap();
+    for real in [cpu, stand_in(&plain), stand_in(&expandable)] {
         let dry = device::dry(real).unwrap();
         let planned = bytes_of(dry, program).unwrap();
         assert_eq!(planned, bytes_of(real, program).unwrap(), "{dry}");
@@ -273,14 +275,16 @@ fn two_streams_have_pools_of_their_own() {
 
 #[test]
 fn what_does_not_fit_fails_in_the_dry_run_too() {
-    let configuration = Some(Configuration::default());
-    let options = StandIn { capacity_bytes: 64 << 20, configuration, ..StandIn::default() };
-    let real = device::stand_in(options).unwrap();
-    for device in [device::dry(real).unwrap(), real] {
-        let held = filled(&[10 << 20], device).unwrap();
-        assert!(filled(&[10 << 20], device).unwrap_err().is_out_of_memory());
-        drop(held);
-        filled(&[10 << 20], device).unwrap();
+    for expandable in [false, true] {
+        let configuration = Some(Configuration::default().with_expandable_segments(expandable));
+        let options = StandIn { capacity_bytes: 64 << 20, configuration, ..StandIn::default() };
+        let real = device::stand_in(options).unwrap();
+        for device in [device::dry(real).unwrap(), real] {
+            let held = filled(&[10 << 20], device).unwrap();
+            assert!(filled(&[10 << 20], device).unwrap_err().is_out_of_memory());
+            drop(held);
+            filled(&[10 << 20], device).unwrap();
+        }
     }
 }
 

@@ -131,7 +131,16 @@ fn the_log_of_the_cpu_replays_to_every_counter() {
 
 #[test]
 fn the_log_of_the_stand_in_replays_to_every_counter() {
-    let configuration = Some(Configuration::default());
+    agrees_on_the_stand_in(Configuration::default());
+}
+
+#[test]
+fn the_log_of_the_stand_in_replays_where_segments_expand() {
+    agrees_on_the_stand_in(Configuration::default().with_expandable_segments(true));
+}
+
+fn agrees_on_the_stand_in(configuration: Configuration) {
+    let configuration = Some(configuration);
     agrees(
         device::stand_in(StandIn { capacity_bytes: 4 << 30, configuration, ..StandIn::default() })
             .unwrap(),

@@ -29,6 +29,13 @@ pub fn stand_in_device() -> Device {
     device::stand_in(options).expect("a stand-in opens")
 }
 
+/// As [`stand_in_device`], with expandable segments.
+pub fn expandable_device() -> Device {
+    let configuration = Some(Configuration::default().with_expandable_segments(true));
+    let options = device::StandIn { configuration, ..device::StandIn::default() };
+    device::stand_in(options).expect("a stand-in opens")
+}
+
 /// GPU 0 with an arena of the test's own.
 pub fn cuda_device() -> Result<Device> {
     device::private_cuda_over(0, |source| source, &Configuration::default())

@@ -4,9 +4,10 @@
 
 use plimsoll_tensor::{Device, Result, device};
 use plimsoll_testkit::checks::devices::{
-    agreement, attention, faults, gpu, graphs, indexing, memory, sorting, taking_back, targets,
-    training,
+    agreement, attention, expandable, faults, gpu, graphs, indexing, memory, sorting, taking_back,
+    targets, training,
 };
+use plimsoll_testkit::subject;
 
 fn gpu_device() -> Option<Device> {
     match device::cuda(0) {
@@ -211,4 +212,34 @@ fn graphs_share_pools_and_read_pinned_memory() -> Result<()> {
 #[test]
 fn a_dry_capture_takes_the_same() -> Result<()> {
     on_every_accelerator(graphs::a_dry_capture_takes_the_same)
+}
+
+/// Those that ask the most of memory and take little time, but for the one that fills a limit to
+/// the byte: pages of 20 MiB do not.
+#[test]
+fn programs_give_the_same_where_segments_expand() -> Result<()> {
+    let programs: [fn(Device) -> Result<()>; 11] = [
+        training::batch_norms_agree_with_the_cpu,
+        memory::counters_say_what_is_held,
+        memory::streams_order_themselves,
+        memory::pinned_copies_do_not_need_the_host_to_wait,
+        memory::memory_of_others_is_shared_and_given_back,
+        taking_back::memory_is_taken_back_without_waiting_and_launches_are_timed,
+        graphs::replayed_training_is_training,
+        graphs::a_graph_has_memory_of_its_own,
+        graphs::streams_of_a_graph_are_ordered,
+        graphs::graphs_share_pools_and_read_pinned_memory,
+        graphs::a_dry_capture_takes_the_same,
+    ];
+    programs.iter().try_for_each(|program| program(subject::expandable_device()))
+}
+
+#[test]
+fn pages_come_and_go_under_live_tensors() -> Result<()> {
+    expandable::pages_come_and_go_under_live_tensors(subject::expandable_device())
+}
+
+#[test]
+fn pages_of_a_gpu_come_and_go() -> Result<()> {
+    on_a_gpu(expandable::pages_of_a_gpu_come_and_go)
 }

@@ -16,6 +16,11 @@ fn every_operation_takes_what_the_cpu_takes() {
 }
 
 #[test]
+fn every_operation_takes_what_the_stand_in_takes_where_segments_expand() {
+    takes_the_same(subject::expandable_device());
+}
+
+#[test]
 fn every_operation_takes_what_the_stand_in_takes() {
     takes_the_same(subject::stand_in_device());
 }

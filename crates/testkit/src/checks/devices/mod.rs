@@ -5,6 +5,7 @@ pub mod agreement;
 pub mod attention;
 pub mod convolutions;
 pub mod deterministic;
+pub mod expandable;
 pub mod faults;
 pub mod gpu;
 pub mod graphs;
@@ -121,7 +122,7 @@ pub static EVERYWHERE: [Program; 35] = [
 ];
 
 /// What holds on a GPU alone; each takes `cuda:0`.
-pub static ON_A_GPU: [Program; 6] = [
+pub static ON_A_GPU: [Program; 7] = [
     program(
         "what_the_driver_counts_is_what_the_arena_reserved",
         gpu::what_the_driver_counts_is_what_the_arena_reserved,
@@ -140,6 +141,7 @@ pub static ON_A_GPU: [Program; 6] = [
         convolutions::convolutions_by_cudnn_agree_with_our_own,
     ),
     program("products_do_without_the_libraries", deterministic::products_do_without_the_libraries),
+    program("pages_of_a_gpu_come_and_go", expandable::pages_of_a_gpu_come_and_go),
 ];
 
 /// A setting until the end of a program, also one that fails.
