@@ -106,7 +106,9 @@ fn check_gradient<'a>(
     {
         return;
     }
-    let on_device = check.file.infer(scope, input, item).place().is_device();
+    // Of a fixed number of steps all may be needed at once; a loader has no end that is known.
+    let on_device =
+        around.loader.is_some() && check.file.infer(scope, input, item).place().is_device();
     let unread = is_unread(check.file, scope, holder);
     if !on_device && !unread {
         return;
