@@ -73,15 +73,15 @@ def saved_bytes(work):
 
 
 def graph_kept():
-    for kind in ("graph", "after backward", "item"):
+    for kind in ("graph", "after backward", "retained", "item"):
         model, kept = layers(), []
         model(BATCH).mean().backward()
         model.zero_grad()
         before = resident()
         for _ in range(20):
             loss = model(BATCH).mean()
-            if kind == "after backward":
-                loss.backward()
+            if kind in ("after backward", "retained"):
+                loss.backward(retain_graph=kind == "retained")
                 model.zero_grad()
             kept.append(loss.item() if kind == "item" else loss)
             del loss

@@ -81,7 +81,7 @@ impl<'a> File<'a> {
     fn unrecorded(&self, scope: &Scope<'a>, value: Value, item: usize) -> Value {
         match value {
             Value::Tensor(tensor)
-                if tensor.graph != Graph::No && self.grad(scope, item) == Grad::Off =>
+                if tensor.graph == Graph::Yes && self.grad(scope, item) == Grad::Off =>
             {
                 Value::Tensor(Tensor { graph: Graph::No, ..tensor })
             }

@@ -52,11 +52,17 @@ fn check(check: &mut Check<'_, '_>) {
             if inside || trained.contains(&model) || trained.contains(EVERY_MODEL) {
                 continue;
             }
+            let outcome = match layer.contains("Dropout") {
+                true => "it drops values at random, and each call gives other outputs",
+                false => {
+                    "outputs depend on the batch, and each call changes the running statistics"
+                }
+            };
             check.report(
                 call.range(),
                 format!(
-                    "`{model}` holds a `{layer}` and runs inference in training mode: outputs are random or depend \
-                     on the batch, and batch statistics are updated (relied on: no `eval()` in this file)"
+                    "`{model}` holds a `{layer}` and runs inference in training mode: {outcome} (relied on: no \
+                     `eval()` in this file)"
                 ),
                 format!("call `{model}.eval()` before, and `{model}.train()` after"),
             );

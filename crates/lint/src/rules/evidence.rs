@@ -8,7 +8,9 @@ use ruff_python_ast::{Expr, ExprCall, Operator};
 use ruff_text_size::{Ranged, TextRange};
 
 use crate::finding::Edit;
-use crate::model::expression::{any, holder_path, last_name, method, path, paths, receiver};
+use crate::model::expression::{
+    any, holder_path, is_true, keyword, last_name, method, path, paths, receiver,
+};
 use crate::model::{File, How, Loop, Scope, Value, backward_roots, is_backward};
 
 /// The paths that flow into a backward pass among these items, through whatever binds them.
@@ -149,6 +151,13 @@ pub(super) fn calls_for_gradients(scope: &Scope<'_>, items: Range<usize>) -> boo
     scope.calls_in(items).any(|(_, call)| {
         last_name(&call.func).is_some_and(wants) || receiver(call, "attack").is_some()
     })
+}
+
+/// Whether the loop's backward passes, each of them, leave the graph as it was.
+pub(super) fn every_pass_retains(scope: &Scope<'_>, around: &Loop<'_>) -> bool {
+    let mut passes = scope.calls_in(around.body()).filter(|(_, call)| is_backward(call)).peekable();
+    let retains = |call: &ExprCall| keyword(call, "retain_graph").is_some_and(is_true);
+    passes.peek().is_some() && passes.all(|(_, call)| retains(call))
 }
 
 /// A loop in which a model works on one batch at a time, and not one over epochs, models or

@@ -7,9 +7,10 @@
 use ruff_python_ast::{Expr, ExprCall, Stmt};
 use ruff_text_size::Ranged;
 
+use super::evidence::every_pass_retains;
 use super::{Check, Rule};
-use crate::model::expression::{arguments, is_false, keyword, last_name, path, targets};
-use crate::model::{Grad, How, Loop, Scope, Value, is_backward, is_recurrent};
+use crate::model::expression::{arguments, last_name, path, targets};
+use crate::model::{Grad, How, Loop, Scope, Value, is_recurrent};
 
 pub(crate) static RULE: Rule = Rule {
     name: "hidden-state-not-detached",
@@ -61,10 +62,7 @@ fn check(check: &mut Check<'_, '_>) {
 
 /// What becomes of the chain of graphs, by what the loop does with it.
 fn outcome(scope: &Scope<'_>, around: &Loop<'_>) -> &'static str {
-    let mut passes = scope.calls_in(around.body()).filter(|(_, call)| is_backward(call));
-    let retained =
-        passes.any(|(_, call)| keyword(call, "retain_graph").is_some_and(|flag| !is_false(flag)));
-    match (around.has_backward, retained, around.has_step) {
+    match (around.has_backward, every_pass_retains(scope, around), around.has_step) {
         (false, ..) => "the graph grows by one batch in every iteration",
         (true, false, _) => {
             "the second backward pass then runs into the first batch's freed graph and raises"

@@ -42,8 +42,8 @@ fn check(check: &mut Check<'_, '_>) {
                 check.report(
                     call.range(),
                     format!(
-                        "`{scaler}.step` is never followed by `{scaler}.update()`: the scale never changes, and \
-                         after an overflow every later step is skipped"
+                        "`{scaler}.step` is never followed by `{scaler}.update()`: the scale never changes, and the \
+                         next step of the same optimizer raises a RuntimeError"
                     ),
                     format!("call `{scaler}.update()` after the step"),
                 );

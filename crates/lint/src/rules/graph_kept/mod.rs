@@ -19,6 +19,7 @@ use super::{Check, Rule};
 use crate::finding::Edit;
 use crate::model::expression::path;
 use crate::model::{Grad, Graph, Loop, Value, is_loss};
+use crate::rules::evidence::every_pass_retains;
 
 pub(crate) static RULE: Rule = Rule {
     name: "graph-kept",
@@ -87,10 +88,12 @@ fn judge<'a>(
     }
     let text = check.quote(store.value);
     let (how, holder) = (store.how, &store.holder);
-    let what = if in_pass {
-        "after `backward()` its nodes and the tensor itself stay alive for every iteration"
-    } else {
-        "and all activations of every iteration stay alive"
+    let what = match in_pass {
+        true if spent.is_none() && every_pass_retains(facts.scope, around) => {
+            "`retain_graph=True` leaves it whole, and all activations of every iteration stay alive"
+        }
+        true => "after `backward()` its nodes and the tensor itself stay alive for every iteration",
+        false => "and all activations of every iteration stay alive",
     };
     let relied = match (spent, name.as_deref().filter(|_| is_term)) {
         (Some(function), _) => {
