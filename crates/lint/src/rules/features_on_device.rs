@@ -28,6 +28,8 @@ fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
     for scope in &file.scopes {
         let mut released: Option<HashSet<String>> = None;
+        // Of each list and input one gradient a loop is judged; the others would repeat it.
+        let mut judged: HashSet<(Option<usize>, String, String)> = HashSet::new();
         for item in 0..scope.items.len() {
             let Stmt::Expr(expr) = scope.items[item].stmt else { continue };
             let Expr::Call(call) = &*expr.value else { continue };
@@ -38,7 +40,9 @@ fn check(check: &mut Check<'_, '_>) {
             let Some(holder) = holder_path(receiver) else { continue };
             if let Some(input) = gradient_of(value) {
                 let released = released.get_or_insert_with(|| released_in(scope));
-                if !released.contains(&holder) {
+                let number = scope.innermost_loop(item).map(|around| around.number);
+                let key = (number, holder.clone(), path(input).unwrap_or_default());
+                if !released.contains(&holder) && judged.insert(key) {
                     check_gradient(check, scope, item, &holder, (value, input));
                 }
                 continue;

@@ -100,6 +100,9 @@ fn is_stepped(scope: &Scope<'_>, around: &Loop<'_>, binding: &Binding<'_>) -> bo
             return false;
         }
         steps += usize::from(steps_it);
+        if steps > 1 {
+            return false;
+        }
         passes += usize::from(is_backward(call) && here(node.item));
     }
     steps == 1 && passes > 0

@@ -27,6 +27,10 @@ pub(crate) static RULE: Rule = Rule {
 
 /// Names and calls that are followed from a loss to the generator.
 const FARTHEST: u32 = 40;
+/// How many statements after a pass its step is looked for, and how many later passes are asked
+/// whether they share its graph: without a bound a long file would take the square of its length.
+const MOST_ITEMS: usize = 256;
+const MOST_PASSES: usize = 32;
 
 fn check(check: &mut Check<'_, '_>) {
     let file = check.file;
@@ -35,10 +39,13 @@ fn check(check: &mut Check<'_, '_>) {
     }
     let owners = Owners::new(file);
     for scope in file.scopes.iter().filter(|scope| scope.has_backward) {
+        let mut asking: Option<Vec<&ExprCall>> = None;
         for node in &scope.backwards {
             let pass = scope.nodes[*node].item;
             let Some(call) = scope.nodes[*node].expr.as_call_expr() else { continue };
-            if let Some(found) = judge(file, scope, &owners, pass, call) {
+            let Some(found) = judge(file, scope, &owners, pass, call) else { continue };
+            let asking = asking.get_or_insert_with(|| asking_calls(scope));
+            if !asking.iter().any(|call| asks_for_gradients(call, &found)) {
                 report(check, &found, call);
             }
         }
@@ -83,30 +90,31 @@ fn judge<'a>(
     call: &'a ExprCall,
 ) -> Option<Found<'a>> {
     let end = scope.innermost_loop(pass).map_or(scope.items.len(), |around| around.end);
-    let (optimizer, trained) = scope.calls_in(pass + 1..end).find_map(|(node, call)| {
-        let optimizer = stepped(call)?;
-        // One that is skipped in some iterations still trains what it trains.
-        (!scope.exclusive(node.item, pass)).then(|| {
-            let trained = owners.trained_by(file, scope, &optimizer);
-            (optimizer, trained)
-        })
-    })?;
+    let (optimizer, trained) =
+        scope.calls_in(pass + 1..end.min(pass + MOST_ITEMS)).find_map(|(node, call)| {
+            let optimizer = stepped(call)?;
+            // One that is skipped in some iterations still trains what it trains.
+            (!scope.exclusive(node.item, pass)).then(|| {
+                let trained = owners.trained_by(file, scope, &optimizer);
+                (optimizer, trained)
+            })
+        })?;
     let [trained] = &trained?[..] else { return None };
     let reached = Seeker::reached(file, scope, owners, trained, pass, call);
     let (other, made, handed) = reached.first()?.clone();
     // What a later pass uses too cannot be taken off here.
-    let shared = scope.backwards.iter().map(|node| &scope.nodes[*node]).any(|later| {
-        let call = later.expr.as_call_expr().filter(|_| later.item > pass);
-        call.is_some_and(|call| {
-            let again = Seeker::reached(file, scope, owners, trained, later.item, call);
+    let next = scope.backwards.partition_point(|node| scope.nodes[*node].item <= pass);
+    let later = scope.backwards[next..].iter().take(MOST_PASSES).map(|node| &scope.nodes[*node]);
+    let shared = later.filter_map(|node| Some((node.item, node.expr.as_call_expr()?))).any(
+        |(item, call)| {
+            let again = Seeker::reached(file, scope, owners, trained, item, call);
             again.iter().any(|(_, _, other)| other.range() == handed.range())
-        })
-    });
+        },
+    );
     let found = Found { trained: trained.clone(), other, made, handed, optimizer };
     let wanted = shared
         || goes_elsewhere(file, scope, &found, pass)
-        || is_stepped_first(file, scope, owners, pass, &found.other)
-        || asks_for_gradients(scope, &found);
+        || is_stepped_first(file, scope, owners, pass, &found.other);
     (!wanted).then_some(found)
 }
 
@@ -188,21 +196,35 @@ fn goes_elsewhere<'a>(file: &File<'a>, scope: &Scope<'a>, found: &Found<'a>, pas
     })
 }
 
+/// Words in the names of functions that switch the gradients of a module.
+const SWITCHES: &[&str] = &["requires_grad", "toggle", "freeze"];
+
+fn is_switch(name: &str) -> bool {
+    SWITCHES.iter().any(|word| name.contains(word))
+}
+
+/// The calls of a scope that may ask for gradients or switch them.
+fn asking_calls<'a>(scope: &Scope<'a>) -> Vec<&'a ExprCall> {
+    let asks = |name: &str| {
+        is_switch(name) || matches!(name, "grad" | "detach_" | "retain_grad" | "register_hook")
+    };
+    let calls = scope.calls().map(|(_, call)| call);
+    calls.filter(|call| last_name(&call.func).is_some_and(asks)).collect()
+}
+
 /// Somebody differentiates with respect to what was made, or switches the module's gradients.
-fn asks_for_gradients(scope: &Scope<'_>, found: &Found<'_>) -> bool {
+fn asks_for_gradients(call: &ExprCall, found: &Found<'_>) -> bool {
     let made = path(found.handed);
-    scope.calls().any(|(_, call)| {
-        let name = last_name(&call.func).unwrap_or_default();
-        let reads = |name: &str| arguments(call).flat_map(paths).any(|p| is_or_under(&p, name));
-        let switches = ["requires_grad", "toggle", "freeze"].iter().any(|word| name.contains(word));
-        let of_receiver = || {
-            let receiver = method(call).and_then(|(receiver, _)| path(receiver));
-            receiver.is_some_and(|receiver| receiver == found.other || Some(receiver) == made)
-        };
-        switches && (reads(&found.other) || of_receiver())
-            || name == "grad" && made.as_deref().is_some_and(reads)
-            || matches!(name, "detach_" | "retain_grad" | "register_hook") && of_receiver()
-    })
+    let name = last_name(&call.func).unwrap_or_default();
+    let reads = |name: &str| arguments(call).flat_map(paths).any(|p| is_or_under(&p, name));
+    let receiver = method(call).and_then(|(receiver, _)| path(receiver));
+    let of_receiver =
+        receiver.is_some_and(|receiver| receiver == found.other || Some(receiver) == made);
+    match name {
+        "grad" => made.as_deref().is_some_and(reads),
+        name if is_switch(name) => reads(&found.other) || of_receiver,
+        _ => of_receiver,
+    }
 }
 
 /// Follows a loss back to calls of other modules through the module that is trained.

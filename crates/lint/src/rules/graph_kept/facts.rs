@@ -30,6 +30,9 @@ pub(super) struct Facts<'s, 'a> {
     /// scope.
     spent: FxHashMap<usize, bool>,
     takers: Option<Takers<'a>>,
+    /// What `inference` found out about the scope, and about holders in loops.
+    pub(super) only_infers: Option<bool>,
+    pub(super) made_before: FxHashMap<(usize, String), bool>,
 }
 
 /// What happens in one loop.
@@ -52,6 +55,8 @@ impl<'s, 'a> Facts<'s, 'a> {
             bounded: FxHashMap::default(),
             spent: FxHashMap::default(),
             takers: None,
+            only_infers: None,
+            made_before: FxHashMap::default(),
         }
     }
 

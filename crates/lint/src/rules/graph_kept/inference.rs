@@ -22,11 +22,23 @@ pub(super) fn gathers_graphs<'a>(
     if store.how != "appended to" || scope.has_backward || !is_over_loader(file, scope, around) {
         return false;
     }
-    is_output(file, scope, store.value, store.item)
-        && is_made_before(scope, around, &store.holder)
-        && records(file, scope, store.item)
-        && !wants_gradients(file, scope)
+    let infers = *facts
+        .only_infers
+        .get_or_insert_with(|| records(file, scope) && !wants_gradients(file, scope));
+    let key = (around.number, store.holder.clone());
+    infers
+        && is_output(file, scope, store.value, store.item)
+        && *facts
+            .made_before
+            .entry(key)
+            .or_insert_with(|| is_made_before(scope, around, &store.holder))
+        && file.grad(scope, store.item) != Grad::Off
+        && !scope.regions_of(store.item).any(grad_unknown)
         && !facts.is_detached_in_place(store, around)
+}
+
+fn grad_unknown(region: Region<'_>) -> bool {
+    matches!(region, Region::With { meaning: Meaning::GradUnknown, .. })
 }
 
 /// A loop over a data loader, by its name or by what it is bound to.
@@ -98,8 +110,7 @@ fn is_made_before(scope: &Scope<'_>, around: &Loop<'_>, holder: &str) -> bool {
 }
 
 /// Nothing in the file says that autograd may be off here.
-fn records<'a>(file: &File<'a>, scope: &Scope<'a>, item: usize) -> bool {
-    let unknown = |region| matches!(region, Region::With { meaning: Meaning::GradUnknown, .. });
+fn records<'a>(file: &File<'a>, scope: &Scope<'a>) -> bool {
     let switch = |name: &str| {
         file.calls_of(name).any(|(other, _, call)| {
             other.number == scope.number || call.arguments.args.first().is_some_and(is_false)
@@ -113,9 +124,7 @@ fn records<'a>(file: &File<'a>, scope: &Scope<'a>, item: usize) -> bool {
             || file.classes[class].is_lightning
             || file.derives_from_elsewhere(class)
     });
-    file.grad(scope, item) != Grad::Off
-        && !scope.regions_of(item).any(unknown)
-        && scope.decorated == Meaning::Other
+    scope.decorated == Meaning::Other
         && scope.function().is_none_or(|function| function.decorator_list.is_empty())
         && !["set_grad_enabled", "_set_grad_enabled"].into_iter().any(switch)
         && !modes
