@@ -144,9 +144,9 @@ def __init_subclass__(cls: Any, /, **options: Any) -> None:
 
 
 Tensor.__init_subclass__ = classmethod(__init_subclass__)  # type: ignore[assignment]
-Tensor.__reversed__ = __reversed__  # type: ignore[attr-defined]
+Tensor.__reversed__ = __reversed__  # type: ignore[method-assign]
 Tensor.__contains__ = __contains__  # type: ignore[method-assign]
-Tensor._grad = property(_own_grad, _set_own_grad)  # type: ignore[attr-defined]
+Tensor._grad = property(_own_grad, _set_own_grad)  # type: ignore[assignment, method-assign]
 Tensor.real = property(_real)  # type: ignore[assignment, method-assign]
 Tensor.__format__ = __format__  # type: ignore[method-assign, assignment]
 Tensor._repr_html_ = _repr_html_  # type: ignore[method-assign]
