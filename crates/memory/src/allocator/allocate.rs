@@ -12,8 +12,9 @@
 //! 8 fail      an error with a report; nothing was lost, and the same call works once memory is free
 //! ```
 //!
-//! Rungs 1 and 2 run under the arena's lock in one go; the others take it only for their own part,
-//! so that neither the source's slow calls nor the program's reclaimer keep other threads waiting.
+//! Rungs 1 and 2 run under the arena's lock in one go; the others take it only for their own part.
+//! Rung 4 keeps it while the source is asked, so that limits hold to the byte; memory goes back to
+//! the source, and the program's reclaimer runs, while other threads may allocate.
 //! The steps themselves are in `state.rs` (1, 2), `pages.rs` (4) and `release.rs` (3, 5); the
 //! report is in `oom.rs`.
 

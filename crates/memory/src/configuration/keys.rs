@@ -43,7 +43,10 @@ const NOT_HERE: [(&str, &str); 7] = [
     ("pinned_max_cached_size_mb", "pinned blocks are split; cap them with `pinned_limit`"),
     ("pinned_max_round_threshold_mb", "pinned sizes are not rounded to powers of two"),
     ("pinned_use_background_threads", "fences are checked when memory is asked for"),
-    ("release_lock_on_cudamalloc", "the lock is not held while the system is asked for memory"),
+    (
+        "release_lock_on_cudamalloc",
+        "the lock is held while the system is asked for memory, so that limits hold",
+    ),
     ("throw_on_cudamalloc_oom", "running out of memory is always an error with a report"),
 ];
 

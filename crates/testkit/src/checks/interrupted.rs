@@ -87,7 +87,7 @@ pub fn trained(device: Device, tap: Option<&Tap>, steps: u64) -> Result<Interrup
     let mut draw = draws(7);
     for at in 0..steps {
         if let Some(tap) = tap
-            && draw() % 2 == 0
+            && draw().is_multiple_of(2)
         {
             tap.fail_from(1 + (draw() % ALLOCATIONS) as usize);
         }
