@@ -445,7 +445,7 @@ fn captures_that_replays_would_not_repeat_are_refused() -> Result<()> {
     let own = device::stand_in(Default::default())?;
     let net = network(own)?;
     let mut optimizer = optim::SGD::new(net.parameters(), optim::SGDOptions::new().momentum(0.9))?;
-    let mut refused = |optimizer: &mut optim::SGD| -> Result<String> {
+    let refused = |optimizer: &mut optim::SGD| -> Result<String> {
         loss(&net, own)?.backward()?;
         let error = Graph::capture(own, || optimizer.step()).unwrap_err().to_string();
         optimizer.zero_grad()?;
