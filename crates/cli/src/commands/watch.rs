@@ -17,6 +17,7 @@ const FILES: &[(&str, &str)] = &[
     ("_checker.py", include_str!("../../watch/_checker.py")),
     ("_command.py", include_str!("../../watch/_command.py")),
     ("_cycles.py", include_str!("../../watch/_cycles.py")),
+    ("_decorator.py", include_str!("../../watch/_decorator.py")),
     ("_excluded.py", include_str!("../../watch/_excluded.py")),
     ("_findings.py", include_str!("../../watch/_findings.py")),
     ("_growth.py", include_str!("../../watch/_growth.py")),
