@@ -40,6 +40,7 @@ const FILES: &[(&str, &str)] = &[
     ("_session.py", include_str!("../../watch/_session.py")),
     ("_snapshot.py", include_str!("../../watch/_snapshot.py")),
     ("_steps.py", include_str!("../../watch/_steps.py")),
+    ("_undisturbed.py", include_str!("../../watch/_undisturbed.py")),
     ("_unseen.py", include_str!("../../watch/_unseen.py")),
     ("_watch.py", include_str!("../../watch/_watch.py")),
     ("_windows.py", include_str!("../../watch/_windows.py")),

@@ -32,6 +32,7 @@ class Census:
         has_modules: bool = False,
         has_addresses: bool = False,
         has_iterators: bool = False,
+        has_gradients: bool = True,
     ):
         self.owners: dict[int, Owner] = {}
         self.nodes: dict[Any, tuple[int, Owner | None, list[int]]] = {}
@@ -40,6 +41,8 @@ class Census:
         # Where asked for: the device and address of each storage.
         self.addresses: dict[int, tuple[str, int] | None] = {}
         self._has_addresses = has_addresses
+        # Also what graphs saved: both are changed by backward.
+        self._has_gradients = has_gradients
         self.live_bytes = 0
         # The module whose parameter, buffer or gradient a storage is, where modules are asked for.
         self.module_of: dict[int, str] = {}
@@ -95,7 +98,7 @@ class Census:
                 self._own_tensor(tensor, hold)
             # A loss is made anew in each step; who holds a graph for longer is named before it.
             for tensor, hold in sorted(new, key=preference):
-                if tensor.grad_fn is not None:
+                if tensor.grad_fn is not None and self._has_gradients:
                     self._own_graph(tensor, hold)
             self._walk.run()
 
@@ -111,7 +114,7 @@ class Census:
                 named.add(id(module))
                 of = attributes_of(module)
                 for tensor in (*_values(of.get("_parameters")), *_values(of.get("_buffers"))):
-                    for one in (tensor, tensor.grad if tensor.is_leaf else None):
+                    for one in (tensor, tensor.grad if tensor.is_leaf and self._has_gradients else None):
                         storage = storage_of(one) if one is not None else None
                         if storage is not None:
                             self.module_of.setdefault(storage._cdata, name)
@@ -141,7 +144,7 @@ class Census:
         is_parameter = isinstance(tensor, torch.nn.Parameter)
         kind = kind_of(tensor, hold, is_parameter)
         self._own(tensor, kind, hold, tensor.dim() == 0, tensor.grad_fn is not None)
-        if is_leaf or tensor.retains_grad:
+        if self._has_gradients and (is_leaf or tensor.retains_grad):
             gradient = kinds.GRADIENT_OF_PARAMETER if is_parameter else kinds.GRADIENT_OF_INPUT
             self._own(tensor.grad, gradient, Hold(hold, "grad"))
 

@@ -46,6 +46,7 @@ from ._out_of_memory import Shortages
 from ._phases import Phase, Phases
 from ._snapshot import Snapshot
 from ._steps import OPTIMIZER, Steps
+from ._undisturbed import are_gradients_changing, undisturbed
 from ._unseen import Unseen
 from ._windows import Windows
 
@@ -232,8 +233,11 @@ class Session:
         noting, self.making.is_noting = self.making.is_noting, False
         if self._is_judgement_due(step):
             self._judge(step)
-        if self._is_census_due(step):
-            self._look(step)
+        # Where another thread trains too it stays due, at the latest for the end.
+        if self._is_census_due(step) and not are_gradients_changing():
+            with undisturbed() as can_read:
+                if can_read:
+                    self._look(step)
         if self.on_findings is not None:
             self.on_findings(step)
         if self.live is not None:
@@ -345,17 +349,21 @@ class Session:
         has_iterators: bool = False,
     ) -> Census:
         own = self.own_ids() | (skip or set())
-        census = Census(
-            own,
-            self._sequence[0],
-            edges,
-            has_libraries,
-            traceback,
-            self.steps.loaders(),
-            has_modules=has_modules,
-            has_addresses=self.keeps_snapshot,
-            has_iterators=has_iterators or self._iterators.are_followed,
-        )
+        with undisturbed() as can_read:
+            census = Census(
+                own,
+                self._sequence[0],
+                edges,
+                has_libraries,
+                traceback,
+                self.steps.loaders(),
+                has_modules=has_modules,
+                has_addresses=self.keeps_snapshot,
+                has_iterators=has_iterators or self._iterators.are_followed,
+                has_gradients=can_read,
+            )
+        if not can_read:
+            self._limit("another thread was training: what gradients and graphs held then was not looked at")
         if not census.is_complete:
             self._limit("the program has more objects than one look follows: some holders may be unnamed")
         return census
