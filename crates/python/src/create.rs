@@ -61,8 +61,8 @@ fn tensor<'py>(
 /// writes to both.
 #[pyfunction]
 fn from_numpy<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTensor>> {
-    if !numpy::is_read_only(array)? {
-        return wrap(py, numpy::from_array(py, array)?);
+    if let Some(shared) = numpy::from_writable(py, array)? {
+        return wrap(py, shared);
     }
     // Writing to it would be an error of memory, or change what others hold for constant.
     static SAID: AtomicBool = AtomicBool::new(false);

@@ -97,17 +97,17 @@ pub(crate) fn to_array<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<
     numpy.call_method1("asarray", (Bound::new(py, LentMemory { lent, dtype })?,))
 }
 
-/// Whether it is an array whose memory may not be written to.
-pub(crate) fn is_read_only(array: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let Some(interface) = array.getattr_opt(intern!(array.py(), "__array_interface__"))? else {
-        return Ok(false);
-    };
-    let (_, read_only): (usize, bool) = interface.get_item("data")?.extract()?;
-    Ok(read_only)
+/// A tensor over the memory of a NumPy array, which must be writable.
+pub(crate) fn from_array(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    from_writable(py, array)?.ok_or_else(|| {
+        PyValueError::new_err(
+            "from_numpy: the array is read-only, and a tensor can be written to; use tensor() for a copy",
+        )
+    })
 }
 
-/// A tensor over the memory of a NumPy array.
-pub(crate) fn from_array(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+/// The same; none if the array's memory may not be written to.
+pub(crate) fn from_writable(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
     let refuse = |why: String| Err(PyValueError::new_err(format!("from_numpy: {why}")));
     let Some(interface) = array.getattr_opt(intern!(py, "__array_interface__"))? else {
         let given = array.get_type().name()?;
@@ -117,10 +117,7 @@ pub(crate) fn from_array(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<T
     let bytes = dtype.size_bytes() as i64;
     let (address, read_only): (usize, bool) = interface.get_item("data")?.extract()?;
     if read_only {
-        return refuse(
-            "the array is read-only, and a tensor can be written to; use tensor() for a copy"
-                .into(),
-        );
+        return Ok(None);
     }
     let sizes: Vec<i64> = array.getattr("shape")?.extract()?;
     let strides: Vec<i64> = array.getattr("strides")?.extract()?;
@@ -135,7 +132,7 @@ pub(crate) fn from_array(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<T
     // strides from `address`, of which NumPy has initialized every one (its bools are 0 or 1), and
     // they are writable. That Python programs do not write to an array while an operation on
     // another thread uses it is their part, as it is between threads that share one array.
-    call(py, || unsafe { Tensor::from_foreign(owner, address, &sizes, &strides, dtype) })
+    call(py, || unsafe { Tensor::from_foreign(owner, address, &sizes, &strides, dtype) }).map(Some)
 }
 
 /// A new tensor on `device` with a copy of the array's elements.

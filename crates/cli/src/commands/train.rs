@@ -37,6 +37,9 @@ const PROMPT: &[u8] = b"\n/// The ";
 /// Trains; whether something leaks, as far as that was watched.
 pub(crate) fn run(options: &Train) -> Result<bool> {
     let device = device_of(options)?;
+    if options.capture {
+        captured::check(device)?;
+    }
     let saved = options.resume.as_deref().map(SavedRun::open).transpose()?;
     let task = Task::new(options, saved.as_ref(), device)?;
     println!(
@@ -142,11 +145,8 @@ impl Task {
         batches::check_context(learnt_tokens.len(), kept_tokens.len(), context)?;
         let tokens = learnt_tokens.len() + kept_tokens.len();
         let bytes_per_token = kept.len() as f64 / kept_tokens.len().max(1) as f64;
-        if options.capture {
-            captured::check(device)?;
-        }
         let recompute = options.recompute.iter().copied().collect();
-        let plan = Plan { captures: options.capture, ..plan_of(&settings, recompute) };
+        let plan = plan_of(&settings, recompute, options.capture);
         Ok(Task {
             settings,
             tokens,
@@ -262,7 +262,7 @@ impl Task {
     }
 }
 
-fn plan_of(settings: &Settings, recompute: Recompute) -> Plan {
+fn plan_of(settings: &Settings, recompute: Recompute, captures: bool) -> Plan {
     Plan {
         shape: Shape {
             vocabulary: settings.vocabulary as i64,
@@ -278,7 +278,7 @@ fn plan_of(settings: &Settings, recompute: Recompute) -> Plan {
         precision: settings.precision,
         learning_rate: settings.learning_rate,
         steps: settings.steps,
-        captures: false,
+        captures,
     }
 }
 

@@ -188,7 +188,8 @@ mod tests {
         }
     }
 
-    /// A step that is captured and replayed learns the same bits, and its pool is foretold.
+    /// A step that is captured and replayed learns the same, but for the rounding of its
+    /// rate to float32, and its pool is foretold.
     #[test]
     fn captured_steps_are_the_same_and_foretold() {
         let text =

@@ -125,11 +125,12 @@ impl<O: FusedRule> Fused<O> {
     }
 
     fn step_groups(&mut self, scaling: Scaling<'_>) -> Result<()> {
-        // Before the first group has stepped: where memory runs out, none has.
-        if self.groups.len() > 1 {
-            self.groups.iter_mut().try_for_each(begin_group)?;
-        }
-        self.groups.iter_mut().try_for_each(|group| step_group(group, None, scaling))
+        let (_plain, _phase) = (NoGrad::enter(), enter_phase(Phase::Optimizer));
+        // All that is allocated, before the first group steps: where memory runs out, none has.
+        let gathered = self.groups.iter_mut().map(|group| Gathered::of(group, None));
+        let gathered = gathered.collect::<Result<SmallVec<[Gathered; 2]>>>()?;
+        let mut both = self.groups.iter_mut().zip(gathered);
+        both.try_for_each(|(group, gathered)| gathered.step(group, scaling))
     }
 
     /// Frees all gradients.
@@ -178,7 +179,9 @@ impl<O: FusedRule> Fused<O> {
     /// A step of one parameter, for [`super::InBackward`]; hooks do not run.
     pub(super) fn step_one(&mut self, group: usize, param: usize) -> Result<()> {
         let _range = step_range(Site::in_force(), O::NAME);
-        step_group(&mut self.groups[group], Some(param), Scaling::default())
+        let (_plain, _phase) = (NoGrad::enter(), enter_phase(Phase::Optimizer));
+        let group = &mut self.groups[group];
+        Gathered::of(group, Some(param))?.step(group, Scaling::default())
     }
 }
 
@@ -198,61 +201,54 @@ struct Work {
     grads: Vec<Tensor>,
 }
 
-/// Makes what is kept beside the parameters that step for the first time.
-fn begin_group<O: FusedRule>(group: &mut ParamGroup<O>) -> Result<()> {
-    let (_plain, _phase) = (NoGrad::enter(), enter_phase(Phase::Optimizer));
-    let mut captures = Captures::default();
-    let ParamGroup { options, params, rates, .. } = group;
-    for GroupedParameter { name, parameter, kept } in params.iter_mut() {
-        let param = parameter.tensor();
-        if param.grad().is_some() && !kept.has_all(options, &param) {
-            captures.check((options, rates), &param, kept)?;
-            kept.begin(options, &param, name.as_deref())?;
-        }
-    }
-    Ok(())
+/// The work of a group's step, with all that is kept beside its parameters made.
+struct Gathered {
+    works: SmallVec<[Work; 1]>,
+    is_captured: bool,
 }
 
-/// One step of a group, or of one parameter of it.
-fn step_group<O: FusedRule>(
-    group: &mut ParamGroup<O>,
-    only: Option<usize>,
-    scaling: Scaling<'_>,
-) -> Result<()> {
-    let (_plain, _phase) = (NoGrad::enter(), enter_phase(Phase::Optimizer));
-    let mut captures = Captures::default();
-    let ParamGroup { options, params, rates, .. } = group;
-    let master_weights = options.shared().master_weights;
-    let mut works: SmallVec<[Work; 1]> = SmallVec::new();
-    let chosen = only.map_or(0..params.len(), |only| only..only + 1);
-    for place in chosen {
-        let GroupedParameter { name, parameter, kept } = &mut params[place];
-        let param = parameter.tensor();
-        let Some(grad) = param.grad() else { continue };
-        captures.check((options, rates), &param, kept)?;
-        kept.begin(options, &param, name.as_deref())?;
-        let copied = wants_copy(master_weights, &param);
-        let alike = Alike { device: param.device(), copied, fresh: kept.fresh };
-        let at = works.iter().position(|work| work.alike == alike).unwrap_or_else(|| {
-            let (places, params, grads) = (Vec::new(), Vec::new(), Vec::new());
-            works.push(Work { alike, places, params, grads });
-            works.len() - 1
-        });
-        works[at].places.push(place);
-        works[at].params.push(param);
-        works[at].grads.push(grad);
-    }
-    if !captures.any {
-        write_rates(options, rates)?;
-    }
-    for work in &works {
-        let rate = rates.iter().find(|rate| rate.device() == work.alike.device);
-        let happened = work.run(options, params, rate, scaling)?;
-        if happened && work.alike.fresh {
-            work.places.iter().for_each(|&place| params[place].kept.fresh = false);
+impl Gathered {
+    /// Of all parameters that have gradients, or of one parameter.
+    fn of<O: FusedRule>(group: &mut ParamGroup<O>, only: Option<usize>) -> Result<Gathered> {
+        let mut captures = Captures::default();
+        let ParamGroup { options, params, rates, .. } = group;
+        let master_weights = options.shared().master_weights;
+        let mut works: SmallVec<[Work; 1]> = SmallVec::new();
+        let chosen = only.map_or(0..params.len(), |only| only..only + 1);
+        for place in chosen {
+            let GroupedParameter { name, parameter, kept } = &mut params[place];
+            let param = parameter.tensor();
+            let Some(grad) = param.grad() else { continue };
+            captures.check((options, rates), &param, kept)?;
+            kept.begin(options, &param, name.as_deref())?;
+            let copied = wants_copy(master_weights, &param);
+            let alike = Alike { device: param.device(), copied, fresh: kept.fresh };
+            let at = works.iter().position(|work| work.alike == alike).unwrap_or_else(|| {
+                let (places, params, grads) = (Vec::new(), Vec::new(), Vec::new());
+                works.push(Work { alike, places, params, grads });
+                works.len() - 1
+            });
+            works[at].places.push(place);
+            works[at].params.push(param);
+            works[at].grads.push(grad);
         }
+        Ok(Gathered { works, is_captured: captures.any })
     }
-    Ok(())
+
+    fn step<O: FusedRule>(&self, group: &mut ParamGroup<O>, scaling: Scaling<'_>) -> Result<()> {
+        let ParamGroup { options, params, rates, .. } = group;
+        if !self.is_captured {
+            write_rates(options, rates)?;
+        }
+        for work in &self.works {
+            let rate = rates.iter().find(|rate| rate.device() == work.alike.device);
+            let happened = work.run(options, params, rate, scaling)?;
+            if happened && work.alike.fresh {
+                work.places.iter().for_each(|&place| params[place].kept.fresh = false);
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Work {

@@ -161,9 +161,8 @@ class FusedOptimizer(Optimizer):
             if params and self.defaults.get("differentiable"):
                 self._step_recorded(group, params, grads)
             elif params:
-                if len(self.param_groups) > 1:
-                    # Before the first group has stepped: where memory runs out, none has.
-                    self._begin_group(group, params)
+                # Before the first group steps: where memory runs out, none has.
+                self._begin_group(group, params)
                 works.append((group, params, grads))
         for group, params, grads in works:
             self._step_group(group, params, grads)
@@ -189,12 +188,12 @@ class FusedOptimizer(Optimizer):
                 del self.state[param]
 
     def _begin_group(self, group: dict[str, Any], params: list[Tensor]) -> None:
+        """Makes what is kept beside parameters that step for the first time."""
         for param in params:
             if not self.state[param]:
                 self._begun(group, param)
 
     def _step_group(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        self._begin_group(group, params)
         if not group.get("master_weights"):
             self._run(group, params, grads, self._numbers(group))
             return

@@ -48,11 +48,11 @@ def _may_change(frame: FrameType) -> bool:
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[bool]:
-    """Keeps the interpreter; whether gradients can be read meanwhile."""
-    if len(sys._current_frames()) == 1:
-        yield True
-        return
+    """Keeps the interpreter; whether gradients can be read meanwhile. Within another one it has been waited for already."""
     interval = sys.getswitchinterval()
+    if len(sys._current_frames()) == 1 or interval >= _KEPT_SECONDS:
+        yield not are_gradients_changing()
+        return
     sys.setswitchinterval(_KEPT_SECONDS)
     try:
         until = time.perf_counter() + _ASKED_SECONDS
