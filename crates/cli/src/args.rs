@@ -238,6 +238,9 @@ pub(crate) struct Train {
     /// Capture the second step in a graph and replay it from then on, on a GPU
     #[arg(long)]
     pub(crate) capture: bool,
+    /// Time the kernels of the last step, and close with each beside the least time it can take
+    #[arg(long, conflicts_with = "capture")]
+    pub(crate) kernels: bool,
     /// Where to train: cpu, cuda, cuda:1, dry (only the accounts) or dry:h200 [default: cpu; of
     /// gpt2 cuda]
     #[arg(long)]

@@ -161,6 +161,7 @@ impl Builder {
             self_device_ns: took,
             pageable,
             copied_bytes: kernel.copy.map_or(0, |_| kernel.bytes as u64),
+            moved_bytes: kernel.moved_bytes as u64,
             ..blank(thread, start_ns)
         });
         if let Some(parent) = parent {
@@ -266,6 +267,7 @@ fn blank(thread: u64, at_ns: u64) -> Event {
         flops: 0,
         pageable: false,
         copied_bytes: 0,
+        moved_bytes: 0,
     }
 }
 

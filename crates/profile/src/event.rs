@@ -76,6 +76,8 @@ pub struct Event {
     pub pageable: bool,
     /// Bytes that a copy between devices moved.
     pub copied_bytes: u64,
+    /// Bytes of the elements that a kernel reads and writes, every operand once.
+    pub moved_bytes: u64,
 }
 
 impl Event {

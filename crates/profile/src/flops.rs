@@ -21,6 +21,9 @@ pub(crate) fn count(operation: &str, inputs: &[InputMeta], outputs: &[Vec<usize>
         "convolution_weight" => filter(shape(0), shape(1), outputs.first().map(Vec::as_slice)),
         "scaled_dot_product_attention" => attention(&shape, 0, [1, 1]),
         "attention_backward" => attention(&shape, 1, [3, 2]),
+        "linear_cross_entropy" | "linear_cross_entropy_backward" => {
+            linear_loss(outputs, shape(0), shape(1))
+        }
         "add" | "mul" => shape(0).map(elements),
         _ => None,
     };
@@ -34,6 +37,17 @@ fn elements(shape: &[usize]) -> u64 {
 /// Each element of the result is a sum over the last dimension of the left operand.
 fn product(result: Option<u64>, left: Option<&[usize]>) -> Option<u64> {
     Some(2 * result? * *left?.last()? as u64)
+}
+
+/// The scores, and a product for each gradient that comes with the loss. PyTorch has no such
+/// operation.
+fn linear_loss(
+    outputs: &[Vec<usize>],
+    x: Option<&[usize]>,
+    weight: Option<&[usize]>,
+) -> Option<u64> {
+    let gradients = outputs.iter().filter(|shape| shape.len() == 2).count() as u64;
+    Some(2 * (1 + gradients) * elements(x?) * *weight?.first()? as u64)
 }
 
 /// Each of `places` meets a whole filter: its channels and its window.

@@ -4,8 +4,9 @@
 //! It is an observer of the one path that every operation takes: `session.rs` writes down what it
 //! hears, `log.rs` is that writing, `build.rs` makes of it events that lie in each other
 //! ([`Event`]). What is read from a [`Recording`]: averages and PyTorch's table (`averages.rs`,
-//! `table.rs`), a trace for Perfetto (`trace.rs`), stacks for a flame graph (`stacks.rs`), and
-//! advice (`advice.rs`). Off, it costs an operation one load.
+//! `table.rs`), kernels beside the least time that they can take (`bounds.rs`), a trace for
+//! Perfetto (`trace.rs`), stacks for a flame graph (`stacks.rs`), and advice (`advice.rs`). Off, it
+//! costs an operation one load.
 //!
 //! ```
 //! use plimsoll_profile::{Grouping, Profile, TableOptions};
@@ -22,6 +23,7 @@
 
 mod advice;
 mod averages;
+mod bounds;
 mod build;
 mod event;
 mod figures;
@@ -38,6 +40,7 @@ mod trace;
 
 pub use advice::{Advice, Cause};
 pub use averages::{Average, Averages, Grouping};
+pub use bounds::{Bound, Bounds, Limits};
 pub use event::{Event, EventKind, MemoryPoint};
 pub use figures::{format_bytes, format_time_us};
 pub use profile::Profile;

@@ -69,6 +69,7 @@ pub(crate) struct Kernel {
     pub(crate) stream: u64,
     pub(crate) copy: Option<CopyWay>,
     pub(crate) bytes: usize,
+    pub(crate) moved_bytes: usize,
     pub(crate) time: LaunchTime,
 }
 

@@ -143,6 +143,7 @@ impl Observer for Active {
             stream: launch.stream,
             copy: launch.copy,
             bytes: launch.bytes_written,
+            moved_bytes: launch.bytes_read + launch.bytes_written,
             time: time.clone(),
         }));
     }

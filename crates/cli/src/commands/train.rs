@@ -11,6 +11,7 @@ use plimsoll_data::DataLoader;
 use plimsoll_live::{Server, ledger_figures, step_ended};
 use plimsoll_memory::set_step;
 use plimsoll_nn::{Module, check_device_consistency};
+use plimsoll_profile::{Limits, Profile, Session};
 use plimsoll_tensor::memory::{self, LeakWatch};
 use plimsoll_tensor::{Tensor, device, manual_seed_on};
 
@@ -39,6 +40,10 @@ pub(crate) fn run(options: &Train) -> Result<bool> {
     let device = device_of(options)?;
     if options.capture {
         captured::check(device)?;
+    }
+    if options.kernels && (device.is_cpu() || device.is_dry()) {
+        let why = "--kernels needs a GPU: it shows what a device does with the work in its queue";
+        return Err(Error::invalid_argument(why).in_operation("train"));
     }
     let saved = options.resume.as_deref().map(SavedRun::open).transpose()?;
     let task = Task::new(options, saved.as_ref(), device)?;
@@ -178,13 +183,19 @@ impl Task {
         let validates = steps.div_ceil(VALIDATIONS);
         let mut validation = None;
         let mut since = (Instant::now(), 0);
+        let mut kernels = None;
         let mut batches = endless(&self.learnt, self.device).peekable();
         if let Some(Ok(batch)) = batches.peek() {
             check_device_consistency(&trainer.model, batch)?;
         }
         for step in done + 1..=steps {
             set_step(step);
+            let timing = match options.kernels && step == steps {
+                true => Some(Profile::new().shapes(true).flops(true).start()?),
+                false => None,
+            };
             let loss = trainer.step(&mut batches)?;
+            kernels = timing.map(Session::stop);
             step_ended();
             bar.inc(1);
             since.1 += self.plan.batch * self.plan.accumulate * context as usize;
@@ -192,17 +203,22 @@ impl Task {
             if let Some(losses) = &mut losses {
                 losses.add(step, self.number(&loss)?)?;
             }
-            if step % validates == 0 || step == steps {
+            let validates_now = step % validates == 0 || step == steps;
+            let saves_now = step % options.save_every == 0 && step < steps;
+            if validates_now || saves_now {
+                // The step itself is over before the time that does not count as learning.
+                self.number(&loss)?;
+            }
+            let begun = Instant::now();
+            if validates_now {
                 validation = Some(self.validate(trainer)?);
             }
-            if step % options.save_every == 0
-                && step < steps
-                && let Err(error) = self.save(trainer, options.save.as_deref(), step)
-            {
+            if saves_now && let Err(error) = self.save(trainer, options.save.as_deref(), step) {
                 bar.suspend(|| {
                     eprintln!("warning: {error}\ntraining goes on, and saves again later")
                 });
             }
+            since.0 += begun.elapsed();
             let tells = step % often == 0 || step == done + 1;
             if let Some(watch) = watch.as_deref_mut() {
                 watch.step();
@@ -211,8 +227,9 @@ impl Task {
                 }
             }
             if tells || !bar.is_hidden() && step % 10 == 0 {
-                let speed = since.1 as f64 / since.0.elapsed().as_secs_f64();
+                // First the loss: a device that queues is behind, and its time counts.
                 let loss = self.number(&loss)? / self.bytes_per_token;
+                let speed = since.1 as f64 / since.0.elapsed().as_secs_f64();
                 let message = figures(loss, speed, self.device);
                 // Where there is no terminal for a bar, a line now and then takes its place.
                 if bar.is_hidden() && tells {
@@ -223,6 +240,10 @@ impl Task {
             }
         }
         bar.finish();
+        if let Some(kernels) = kernels {
+            let limits = device::properties(self.device).ok().and_then(|gpu| Limits::of(&gpu.name));
+            println!("\nKernels of the last step\n{}", kernels.bounds(limits));
+        }
         validation.map_or_else(|| self.validate(trainer), Ok)
     }
 
