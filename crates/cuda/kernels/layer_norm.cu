@@ -11,6 +11,23 @@ template <bool by_warp> struct Team {
   __device__ static i64 first() { return by_warp ? (i64)blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5) : blockIdx.x; }
   __device__ static i64 teams() { return by_warp ? (i64)gridDim.x * (blockDim.x >> 5) : gridDim.x; }
   template <typename C> __device__ static C sum(C value) { return by_warp ? warp_sum(value) : block_sum(value); }
+  // Two sums, for one wait.
+  template <typename C> __device__ static void sum(C &a, C &b) {
+    a = warp_sum(a);
+    b = warp_sum(b);
+    if (by_warp) return;
+    __shared__ C warps[2][32];
+    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    if (lane == 0) {
+      warps[0][warp] = a;
+      warps[1][warp] = b;
+    }
+    __syncthreads();
+    bool is_there = lane < (blockDim.x >> 5);
+    a = warp_sum(is_there ? warps[0][lane] : (C)0);
+    b = warp_sum(is_there ? warps[1][lane] : (C)0);
+    __syncthreads();
+  }
 };
 
 // A thread's share of a row, 16 bytes at a time. The first packs stay in registers, so that a row
@@ -42,7 +59,8 @@ template <typename T, bool by_warp> struct Share {
   }
 };
 
-// One row after the other by packs: the rows' starts and lengths are multiples of 16 bytes.
+// One row after the other by packs: the rows' starts and lengths are multiples of 16 bytes, and so
+// are those of weight and bias.
 template <typename T, bool by_warp>
 __device__ void forward_packed(i64 rows, i64 length, f64 eps, const T *x, const T *weight, const T *bias, T *out,
                                typename Compute<T>::number *mean, typename Compute<T>::number *rstd) {
@@ -68,12 +86,14 @@ __device__ void forward_packed(i64 rows, i64 length, f64 eps, const T *x, const 
     C scale = inverse_root<C>(Team<by_warp>::sum(square) / (C)length + (C)eps);
     Pack<T> *result = (Pack<T> *)(out + row * length);
     share.each([&](i64 i, const Pack<T> &p) {
-      Pack<T> y;
+      Pack<T> y, scales, shifts;
+      if (weight) scales = ((const Pack<T> *)weight)[i];
+      if (bias) shifts = ((const Pack<T> *)bias)[i];
 #pragma unroll
       for (int k = 0; k < wide; ++k) {
         C value = ((C)load(p.v[k]) - mu) * scale;
-        if (weight) value *= (C)load(weight[i * wide + k]);
-        if (bias) value += (C)load(bias[i * wide + k]);
+        if (weight) value *= (C)load(scales.v[k]);
+        if (bias) value += (C)load(shifts.v[k]);
         y.v[k] = Store<T>::from(value);
       }
       result[i] = y;
@@ -89,7 +109,8 @@ template <typename T>
 __device__ void forward(i64 rows, i64 length, f64 eps, const T *x, const T *weight, const T *bias, T *out,
                         typename Compute<T>::number *mean, typename Compute<T>::number *rstd) {
   typedef typename Compute<T>::number C;
-  if (length % (i64)(16 / sizeof(T)) == 0 && aligned(x) && aligned(out)) {
+  bool packs = aligned(x) && aligned(out) && aligned(weight) && aligned(bias);
+  if (length % (i64)(16 / sizeof(T)) == 0 && packs) {
     forward_packed<T, false>(rows, length, eps, x, weight, bias, out, mean, rstd);
     return;
   }
@@ -149,7 +170,8 @@ __device__ void backward_input(i64 rows, i64 length, const T *grad, const T *x, 
 
 // All gradients from one reading of `grad` and `x`, for rows of up to 4 packs a thread. The sums
 // over rows for weight and bias go to `parts`, of shape [blocks, 2, length], if they are wanted;
-// the gradient of x to `out`, if that is: added to what it holds with `added`.
+// the gradient of x to `out`, if that is: added to what it holds with `added`. All that a row needs
+// is asked for at once, so that it waits for memory once.
 template <typename T, bool by_warp>
 __device__ void backward_packed(i64 rows, i64 length, const T *grad, const T *x, const typename Compute<T>::number *mean,
                                 const typename Compute<T>::number *rstd, const T *weight, T *out, i64 added,
@@ -158,66 +180,84 @@ __device__ void backward_packed(i64 rows, i64 length, const T *grad, const T *x,
   typedef Share<T, by_warp> Row;
   const int kept = Row::kept, wide = Row::wide;
   i64 packs = length / wide;
-  Pack<T> scales[kept];
   C dw[kept * wide], db[kept * wide];
 #pragma unroll
   for (int j = 0; j < kept * wide; ++j) dw[j] = db[j] = 0;
-#pragma unroll
-  for (int j = 0; j < kept; ++j)
-    if (weight && Row::at(j) < packs) scales[j] = ((const Pack<T> *)weight)[Row::at(j)];
   for (i64 row = Team<by_warp>::first(); row < rows; row += Team<by_warp>::teams()) {
     Row grads(grad + row * length, length), values(x + row * length, length);
+    Pack<T> *result = (Pack<T> *)(out + row * length), before[kept];
+    if (added) {
+#pragma unroll
+      for (int j = 0; j < kept; ++j)
+        if (Row::at(j) < packs) before[j] = result[Row::at(j)];
+    }
     C mu = mean[row], scale = rstd[row], sum = 0, dot = 0;
+    // The gradient times the weight, and the normalised value.
+    auto scaled = [&](int j, int k) {
+      C g = (C)load(grads.own[j].v[k]);
+      return weight ? g * (C)load(((const Pack<T> *)weight)[Row::at(j)].v[k]) : g;
+    };
+    auto normal = [&](int j, int k) { return ((C)load(values.own[j].v[k]) - mu) * scale; };
 #pragma unroll
     for (int j = 0; j < kept; ++j) {
       if (Row::at(j) >= packs) continue;
 #pragma unroll
       for (int k = 0; k < wide; ++k) {
-        C g = (C)load(grads.own[j].v[k]), hat = ((C)load(values.own[j].v[k]) - mu) * scale;
+        C g = (C)load(grads.own[j].v[k]), hat = normal(j, k), to_x = scaled(j, k);
         dw[j * wide + k] += g * hat;
         db[j * wide + k] += g;
-        if (weight) g *= (C)load(scales[j].v[k]);
-        sum += g;
-        dot += g * hat;
+        sum += to_x;
+        dot += to_x * hat;
       }
     }
     if (!out) continue;
-    sum = Team<by_warp>::sum(sum) / (C)length;
-    dot = Team<by_warp>::sum(dot) / (C)length;
-    Pack<T> *result = (Pack<T> *)(out + row * length);
+    Team<by_warp>::sum(sum, dot);
+    sum /= (C)length;
+    dot /= (C)length;
 #pragma unroll
     for (int j = 0; j < kept; ++j) {
       if (Row::at(j) >= packs) continue;
       Pack<T> y;
-      if (added) y = result[Row::at(j)];
 #pragma unroll
       for (int k = 0; k < wide; ++k) {
-        C g = (C)load(grads.own[j].v[k]), hat = ((C)load(values.own[j].v[k]) - mu) * scale;
-        if (weight) g *= (C)load(scales[j].v[k]);
-        C value = scale * (g - sum - hat * dot);
-        if (added) value += (C)load(y.v[k]);
+        C value = scale * (scaled(j, k) - sum - normal(j, k) * dot);
+        if (added) value += (C)load(before[j].v[k]);
         y.v[k] = Store<T>::from(value);
       }
       result[Row::at(j)] = y;
     }
   }
   if (!parts) return;
-  // One warp after the other adds its sums to the block's, so that their order never varies.
   C *own = parts + (i64)blockIdx.x * 2 * length;
-  for (int turn = 0; turn < (by_warp ? blockDim.x >> 5 : 1); ++turn) {
-    if (!by_warp || turn == threadIdx.x >> 5) {
+  if (!by_warp) {
 #pragma unroll
-      for (int j = 0; j < kept; ++j) {
-        if (Row::at(j) >= packs) continue;
+    for (int j = 0; j < kept; ++j) {
+      if (Row::at(j) >= packs) continue;
 #pragma unroll
-        for (int k = 0; k < wide; ++k) {
-          i64 i = Row::at(j) * wide + k;
-          own[i] = (turn ? own[i] : (C)0) + dw[j * wide + k];
-          own[length + i] = (turn ? own[length + i] : (C)0) + db[j * wide + k];
-        }
+      for (int k = 0; k < wide; ++k) {
+        own[Row::at(j) * wide + k] = dw[j * wide + k];
+        own[length + Row::at(j) * wide + k] = db[j * wide + k];
+      }
+    }
+    return;
+  }
+  // One warp after the other adds its sums to the block's, so that their order never varies.
+  __shared__ C sums[2][kept * wide][32];
+  int lane = threadIdx.x & 31, warps = blockDim.x >> 5;
+  for (int turn = 0; turn < warps; ++turn) {
+    if (turn == threadIdx.x >> 5) {
+#pragma unroll
+      for (int j = 0; j < kept * wide; ++j) {
+        sums[0][j][lane] = (turn ? sums[0][j][lane] : (C)0) + dw[j];
+        sums[1][j][lane] = (turn ? sums[1][j][lane] : (C)0) + db[j];
       }
     }
     __syncthreads();
+  }
+  for (i64 i = threadIdx.x; i < length; i += blockDim.x) {
+    int pack = (int)i / wide, place = pack / 32 * wide + (int)i % wide;
+    own[i] = sums[0][place][pack & 31];
+    own[length + i] = sums[1][place][pack & 31];
   }
 }
 
@@ -240,15 +280,17 @@ __device__ void backward_parameters(i64 rows, i64 length, const T *grad, const T
   own[length + i] = db;
 }
 
-// Adds up the parts' sums in a fixed order: a block for 32 columns, its warps share the parts.
+// Adds up the parts' sums in a fixed order: a block for 32 columns, its 32 warps share the parts.
 template <typename T>
 __device__ void add_parts(i64 count, i64 length, const typename Compute<T>::number *parts, T *weight, T *bias) {
   typedef typename Compute<T>::number C;
-  __shared__ C sums[2][8][32];
+  const int warps = 32;
+  __shared__ C sums[2][warps][32];
   int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   i64 i = (i64)blockIdx.x * 32 + lane;
   C dw = 0, db = 0;
-  for (i64 part = warp; part < count && i < length; part += 8) {
+#pragma unroll 4
+  for (i64 part = warp; part < count && i < length; part += warps) {
     dw += parts[part * 2 * length + i];
     db += parts[part * 2 * length + length + i];
   }
@@ -257,7 +299,7 @@ __device__ void add_parts(i64 count, i64 length, const typename Compute<T>::numb
   __syncthreads();
   if (warp > 1 || i >= length) return;
   C sum = 0;
-  for (int j = 0; j < 8; ++j) sum += sums[warp][j][lane];
+  for (int j = 0; j < warps; ++j) sum += sums[warp][j][lane];
   T *out = warp == 0 ? weight : bias;
   if (out) out[i] = Store<T>::from(sum);
 }
@@ -276,7 +318,7 @@ __device__ void add_parts(i64 count, i64 length, const typename Compute<T>::numb
                                      const type *weight, type *out, i64 added) {                                          \
     backward_input<type>(rows, length, grad, x, mean, rstd, weight, out, added);                                          \
   }                                                                                                                       \
-  KERNEL_BY(256, 2, layer_norm_backward_by_warp_##type)(i64 rows, i64 length, const type *grad, const type *x,            \
+  KERNEL_BY(128, 3, layer_norm_backward_by_warp_##type)(i64 rows, i64 length, const type *grad, const type *x,            \
                                                         const Compute<type>::number *mean,                                \
                                                         const Compute<type>::number *rstd, const type *weight, type *out, \
                                                         i64 added, Compute<type>::number *parts) {                        \
@@ -293,8 +335,8 @@ __device__ void add_parts(i64 count, i64 length, const typename Compute<T>::numb
                                        Compute<type>::number *parts) {                                                    \
     backward_parameters<type>(rows, length, grad, x, mean, rstd, parts);                                                  \
   }                                                                                                                       \
-  KERNEL_OF(256, layer_norm_parts_##type)(i64 count, i64 length, const Compute<type>::number *parts, type *weight,        \
-                                          type *bias) {                                                                   \
+  KERNEL_OF(1024, layer_norm_parts_##type)(i64 count, i64 length, const Compute<type>::number *parts, type *weight,       \
+                                           type *bias) {                                                                  \
     add_parts<type>(count, length, parts, weight, bias);                                                                  \
   }
 LAYER_NORM(f32)

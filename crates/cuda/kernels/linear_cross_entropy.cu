@@ -58,59 +58,99 @@ template <typename T> __device__ void counts(const Terms &terms, i64 rows, const
   out->total = weights ? total : (f64)terms.classes;
 }
 
-// Calls `use(i, score i)` for the thread's scores of a row; what it gives back is written there if
-// `writes`. Rows whose length is a multiple of 16 bytes are read and written by packs.
-template <bool writes, typename T, typename Use> __device__ __forceinline__ void each_score(T *line, i64 classes, Use use) {
-  const int wide = 16 / sizeof(T);
-  if (classes % wide != 0) {
-    for (i64 i = threadIdx.x; i < classes; i += blockDim.x) {
-      typename Compute<T>::number value = use(i, load(line[i]));
-      if (writes) line[i] = Store<T>::from(value);
-    }
-    return;
-  }
-  Pack<T> *packs = (Pack<T> *)line;
-  for (i64 at = threadIdx.x; at < classes / wide; at += blockDim.x) {
-    Pack<T> pack = packs[at];
-#pragma unroll
-    for (int k = 0; k < wide; ++k) {
-      typename Compute<T>::number value = use(at * wide + k, load(pack.v[k]));
-      if (writes) pack.v[k] = Store<T>::from(value);
-    }
-    if (writes) packs[at] = pack;
-  }
-}
+// A row of scores that is read more than once. Where its length is a multiple of 16 bytes it is
+// read and written by packs, four on their way at once; its first packs stay in shared memory,
+// where a thread finds what it put there itself.
+template <typename T> struct Line {
+  static const int wide = 16 / sizeof(T), at_once = 4;
+  typedef typename Compute<T>::number C;
+  T *scores;
+  i64 classes, kept;
+  Pack<T> *own;
 
-// A block a row. `targets`, `grads`, `losses` and `loss` start at the block of rows.
+  // Calls `use(i, scores)` for the thread's scores, some at a time, from the i-th on; what it
+  // leaves in them is written back if `writes`. The first reading of a row `fills` the memory.
+  template <bool fills, bool writes, typename Use> __device__ __forceinline__ void each(Use use) const {
+    if (classes % wide != 0) {
+      for (i64 i = threadIdx.x; i < classes; i += blockDim.x) {
+        C score[1] = {load(scores[i])};
+        use(i, score);
+        if (writes) scores[i] = Store<T>::from(score[0]);
+      }
+      return;
+    }
+    Pack<T> *row = (Pack<T> *)scores;
+    i64 packs = classes / wide, side = blockDim.x;
+    for (i64 first = threadIdx.x; first < packs; first += at_once * side) {
+      Pack<T> some[at_once];
+#pragma unroll
+      for (int j = 0; j < at_once; ++j) {
+        i64 at = first + j * side;
+        if (at < packs) some[j] = !fills && at < kept ? own[at] : row[at];
+      }
+#pragma unroll
+      for (int j = 0; j < at_once; ++j) {
+        i64 at = first + j * side;
+        if (at >= packs) continue;
+        if (fills && at < kept) own[at] = some[j];
+        C score[wide];
+#pragma unroll
+        for (int k = 0; k < wide; ++k) score[k] = load(some[j].v[k]);
+        use(at * wide, score);
+        if constexpr (writes) {
+#pragma unroll
+          for (int k = 0; k < wide; ++k) some[j].v[k] = Store<T>::from(score[k]);
+          row[at] = some[j];
+        }
+      }
+    }
+  }
+};
+
+// A block a row. `targets`, `grads`, `losses` and `loss` start at the block of rows; `kept` packs
+// of a row have room in shared memory.
 template <typename T, typename C = typename Compute<T>::number>
 __device__ void of_rows(const Terms &terms, i64 rows, T *scores, const i64 *targets, const T *bias, const T *weights, const C *grads,
-                        const Counts *given, f64 *losses, C *loss) {
+                        const Counts *given, f64 *losses, C *loss, i64 kept) {
+  extern __shared__ Pack<u32> held[];
   i64 classes = terms.classes;
   f64 total = given->total, smoothing = terms.smoothing, part = smoothing / (f64)classes;
   for (i64 row = blockIdx.x; row < rows; row += gridDim.x) {
-    T *line = scores + row * classes;
+    Line<T> line = {scores + row * classes, classes, kept, (Pack<T> *)held};
     i64 target = targets[row];
     if (!counts_for(terms, target)) {
-      if (terms.slopes) each_score<true>(line, classes, [](i64, C) { return (C)0; });
+      if (terms.slopes)
+        for (i64 i = threadIdx.x; i < classes; i += blockDim.x) line.scores[i] = Store<T>::from((C)0);
       if (threadIdx.x == 0 && losses) losses[row] = 0;
       if (threadIdx.x == 0 && loss) loss[row] = 0;
       continue;
     }
     auto biased = [&](i64 i, C score) { return bias ? score + load(bias[i]) : score; };
-    C top = lowest<C>();
+    // The largest score so far, and the sum of the exponentials of what the others are below it.
+    C top = lowest<C>(), sum = 0;
     f64 spread = 0;
-    each_score<false>(line, classes, [&](i64 i, C score) {
-      score = biased(i, score);
-      top = larger(top, score);
-      if (smoothing != 0) spread += (f64)score * share(weights, i);
-      return score;
+    line.template each<true, false>([&](i64 i, auto &some) {
+      const int count = sizeof(some) / sizeof(C);
+      C highest = top;
+#pragma unroll
+      for (int k = 0; k < count; ++k) {
+        some[k] = biased(i + k, some[k]);
+        highest = larger(highest, some[k]);
+        if (smoothing != 0) spread += (f64)some[k] * share(weights, i + k);
+      }
+      // Scores of -inf alone count for nothing, and have no difference from the largest.
+      if (highest == lowest<C>()) return;
+      if (highest != top) sum *= exponential<T>(top - highest);
+      top = highest;
+#pragma unroll
+      for (int k = 0; k < count; ++k) sum += exponential<T>(some[k] - top);
     });
+    C own_top = top;
     top = block_largest(top);
-    f64 own = (f64)biased(target, load(line[target]));
+    f64 own = (f64)biased(target, load(line.scores[target]));
     if (smoothing != 0) spread = block_sum(spread);
-    C sum = 0;
-    each_score<false>(line, classes, [&](i64 i, C score) { return sum += exponential<T>(biased(i, score) - top); });
-    f64 all = block_sum((f64)sum), log_sum = (f64)top + log(all), weight = share(weights, target);
+    f64 all = block_sum((f64)(sum * exponential<T>(own_top - top)));
+    f64 log_sum = (f64)top + log(all), weight = share(weights, target);
     if (threadIdx.x == 0) {
       f64 value = (1 - smoothing) * weight * (log_sum - own) + part * (total * log_sum - spread);
       if (losses) losses[row] = value;
@@ -120,10 +160,14 @@ __device__ void of_rows(const Terms &terms, i64 rows, T *scores, const i64 *targ
     f64 scale = grads ? (f64)grads[row] : given->scale;
     C slope = (C)(scale * ((1 - smoothing) * weight + part * total) / all), each = (C)(scale * part);
     C at_target = (C)(scale * (1 - smoothing) * weight);
-    each_score<true>(line, classes, [&](i64 i, C score) {
-      C value = exponential<T>(biased(i, score) - top) * slope;
-      if (smoothing != 0) value -= weights ? each * load(weights[i]) : each;
-      return i == target ? value - at_target : value;
+    line.template each<false, true>([&](i64 i, auto &some) {
+      const int count = sizeof(some) / sizeof(C);
+#pragma unroll
+      for (int k = 0; k < count; ++k) {
+        C value = exponential<T>(biased(i + k, some[k]) - top) * slope;
+        if (smoothing != 0) value -= weights ? each * load(weights[i + k]) : each;
+        some[k] = i + k == target ? value - at_target : value;
+      }
     });
   }
 }
@@ -150,9 +194,10 @@ template <typename T, typename C> __device__ void add_columns(i64 rows, i64 clas
   KERNEL(linear_counts_##type)(Terms terms, i64 rows, const i64 *targets, const type *weights, Counts *out, Fault fault) {  \
     counts<type>(terms, rows, targets, weights, out, fault);                                                                \
   }                                                                                                                         \
-  KERNEL(linear_rows_##type)(Terms terms, i64 rows, type *scores, const i64 *targets, const type *bias,                     \
-                             const type *weights, const number *grads, const Counts *given, f64 *losses, number *loss) {    \
-    of_rows<type>(terms, rows, scores, targets, bias, weights, grads, given, losses, loss);                                 \
+  KERNEL_BY(512, 2, linear_rows_##type)(Terms terms, i64 rows, type *scores, const i64 *targets, const type *bias,          \
+                                        const type *weights, const number *grads, const Counts *given, f64 *losses,         \
+                                        number *loss, i64 kept) {                                                           \
+    of_rows<type>(terms, rows, scores, targets, bias, weights, grads, given, losses, loss, kept);                           \
   }                                                                                                                         \
   KERNEL(linear_losses_##type)(i64 rows, const f64 *losses, const Counts *given, number *loss) {                            \
     add_losses<number>(rows, losses, given, loss);                                                                          \

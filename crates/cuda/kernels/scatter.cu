@@ -260,50 +260,126 @@ __device__ void combine_elements(const Keys &keys, const u32 *positions, const S
 // Columns that a warp takes at once.
 #define COLUMNS 128
 
+// Keys of a run that one warp adds up; of more, a block does.
+#define LONG 64
+#define LONG_WARPS 16
+
+// An element; of the floats that models are made of without a call, so that loads overlap.
+template <typename C> __device__ __forceinline__ C quick(const void *p, i64 at, i32 code) { return element<C>(p, at, code); }
+template <> __device__ __forceinline__ f32 quick<f32>(const void *p, i64 at, i32 code) {
+  if (code == BF16) return load(((const bf16 *)p)[at]);
+  return code == F16 ? load(((const f16 *)p)[at]) : element<f32>(p, at, code);
+}
+
+// Where a lane's four columns of a chunk lie in the output and in the source.
+struct Columns {
+  i64 to[4], from[4];
+  bool in[4];
+  __device__ __forceinline__ Columns(i64 chunk, i64 columns, i64 first, const Strided &slice) {
+#pragma unroll
+    for (int q = 0; q < 4; ++q) {
+      i64 column = chunk * COLUMNS + q * 32 + (threadIdx.x & 31), at[2] = {0, 0};
+      in[q] = column < columns;
+      if (in[q]) locate<2>(slice, column, at);
+      to[q] = first + at[0];
+      from[q] = at[1];
+    }
+  }
+};
+
+// Combines the slices of the sorted keys from..to, four of them on their way at once.
+template <typename C>
+__device__ __forceinline__ void combine_run(i64 from, i64 to, const u32 *positions, const Strided &places, const Columns &columns,
+                                            i32 combine, i32 code, const void *source, C (&sum)[4]) {
+  int lane = threadIdx.x & 31;
+  for (i64 first = from; first < to; first += 32) {
+    i64 at[1] = {0};
+    if (first + lane < to) locate<1>(places, positions[first + lane], at);
+    i32 count = (i32)min(to - first, (i64)32);
+    for (i32 k = 0; k < count; k += 4) {
+      C some[4][4];
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        i64 start = __shfl_sync(~0u, at[0], min(k + j, count - 1));
+#pragma unroll
+        for (int q = 0; q < 4; ++q)
+          if (columns.in[q] && k + j < count) some[j][q] = quick<C>(source, start + columns.from[q], code);
+      }
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+#pragma unroll
+        for (int q = 0; q < 4; ++q)
+          if (columns.in[q] && k + j < count) sum[q] = combined<C>(combine, sum[q], some[j][q]);
+    }
+  }
+}
+
 // A slice of `columns` elements a key, which times `unit` is where it goes. Operands of `slice`:
 // the output and the source. With `mean` the sum is divided by how many there were, which is right
-// where the output was 0.
+// where the output was 0. Long sums are left to `add_long_runs`.
 template <typename C>
 __device__ void combine_slices(const Keys &keys, const u32 *positions, i64 unit, i64 columns, const Strided &slice, const Strided &places,
                                i32 combine, i32 mean, i32 code, const void *source, void *out) {
-  int lane = threadIdx.x & 31;
   i64 chunks = (columns + COLUMNS - 1) / COLUMNS;
   i64 warps = all_threads() >> 5;
   for (i64 job = first_index() >> 5; job < keys.count * chunks; job += warps) {
     i64 i = job / chunks, chunk = job - i * chunks;
     u64 key = key_at(keys, i);
     if (key == keys.bad || !(combine ? starts(keys, i, key) : ends(keys, i, key))) continue;
+    if (combine == 1 && i + LONG < keys.count && key_at(keys, i + LONG) == key) continue;
     i64 end = combine ? end_of(keys, i, key) : i + 1;
-    i64 from[4], to[4];
+    Columns own(chunk, columns, key * unit, slice);
     C sum[4];
-    bool in[4];
 #pragma unroll
-    for (int q = 0; q < 4; ++q) {
-      i64 column = chunk * COLUMNS + q * 32 + lane;
-      i64 at[2] = {0, 0};
-      in[q] = column < columns;
-      if (in[q]) locate<2>(slice, column, at);
-      to[q] = key * unit + at[0];
-      from[q] = at[1];
-      sum[q] = in[q] && combine ? element<C>(out, to[q], code) : (C)0;
-    }
-    for (i64 first = i; first < end; first += 32) {
-      i64 own = 0, at[1] = {0};
-      if (first + lane < end) {
-        own = positions[first + lane];
-        locate<1>(places, own, at);
-      }
-      i32 count = (i32)min(end - first, (i64)32);
-      for (i32 k = 0; k < count; ++k) {
-        i64 start = __shfl_sync(~0u, at[0], k);
-#pragma unroll
-        for (int q = 0; q < 4; ++q)
-          if (in[q]) sum[q] = combined<C>(combine, sum[q], element<C>(source, start + from[q], code));
-      }
-    }
+    for (int q = 0; q < 4; ++q) sum[q] = own.in[q] && combine ? quick<C>(out, own.to[q], code) : (C)0;
+    combine_run<C>(i, end, positions, places, own, combine, code, source, sum);
 #pragma unroll
     for (int q = 0; q < 4; ++q)
-      if (in[q]) keep<C>(out, to[q], code, mean ? (C)(sum[q] / (C)(end - i)) : sum[q]);
+      if (own.in[q]) keep<C>(out, own.to[q], code, mean ? (C)(sum[q] / (C)(end - i)) : sum[q]);
+  }
+}
+
+// The sums of runs of more than LONG keys: a block a run and chunk, whose warps share the run. Of
+// every LONG keys the first is looked at; the first of those that a run holds finds the run.
+template <typename C>
+__device__ void add_long_runs(const Keys &keys, const u32 *positions, i64 unit, i64 columns, const Strided &slice, const Strided &places,
+                              i32 mean, i32 code, const void *source, void *out) {
+  __shared__ C sums[LONG_WARPS][COLUMNS];
+  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  i64 chunks = (columns + COLUMNS - 1) / COLUMNS, marks = (keys.count + LONG - 1) / LONG;
+  for (i64 job = blockIdx.x; job < marks * chunks; job += gridDim.x) {
+    i64 mark = job / chunks * LONG, chunk = job % chunks;
+    u64 key = key_at(keys, mark);
+    if (key == keys.bad || (mark > 0 && key_at(keys, mark - LONG) == key)) continue;
+    i64 start = mark;
+    for (int back = 0; back < LONG; back += 32) {
+      i64 at = mark - 1 - back - lane;
+      u32 others = ~__ballot_sync(~0u, at >= 0 && key_at(keys, at) == key);
+      start -= others ? __ffs(others) - 1 : 32;
+      if (others) break;
+    }
+    i64 end = end_of(keys, mark, key), length = (end - start + LONG_WARPS - 1) / LONG_WARPS;
+    if (end - start <= LONG) continue;
+    Columns own(chunk, columns, key * unit, slice);
+    C sum[4];
+#pragma unroll
+    for (int q = 0; q < 4; ++q) sum[q] = own.in[q] && warp == 0 ? quick<C>(out, own.to[q], code) : (C)0;
+    i64 from = min(start + warp * length, end);
+    combine_run<C>(from, min(from + length, end), positions, places, own, 1, code, source, sum);
+#pragma unroll
+    for (int q = 0; q < 4; ++q) sums[warp][q * 32 + lane] = sum[q];
+    __syncthreads();
+    if (warp < 4) {
+      C all = 0;
+      for (int w = 0; w < LONG_WARPS; ++w) all += sums[w][warp * 32 + lane];
+      // The columns of a lane in turn: warp q has the q-th.
+      i64 column = chunk * COLUMNS + warp * 32 + lane, at[2] = {0, 0};
+      if (column < columns) {
+        locate<2>(slice, column, at);
+        keep<C>(out, key * unit + at[0], code, mean ? (C)(all / (C)(end - start)) : all);
+      }
+    }
+    __syncthreads();
   }
 }
 
@@ -315,6 +391,10 @@ __device__ void combine_slices(const Keys &keys, const u32 *positions, i64 unit,
   KERNEL(combine_slices_##C)(Keys keys, const u32 *positions, i64 unit, i64 columns, Strided slice,                               \
                                                 Strided places, i32 combine, i32 mean, i32 code, const void *source, void *out) { \
     combine_slices<C>(keys, positions, unit, columns, slice, places, combine, mean, code, source, out);                           \
+  }                                                                                                                               \
+  KERNEL_OF(32 * LONG_WARPS, add_long_runs_##C)(Keys keys, const u32 *positions, i64 unit, i64 columns, Strided slice,            \
+                                                Strided places, i32 mean, i32 code, const void *source, void *out) {              \
+    add_long_runs<C>(keys, positions, unit, columns, slice, places, mean, code, source, out);                                     \
   }
 COMBINE(f32)
 COMBINE(f64)

@@ -13,13 +13,18 @@ __device__ __forceinline__ u64 key_at(const Keys &keys, i64 i) {
 __device__ __forceinline__ bool starts(const Keys &keys, i64 i, u64 key) { return i == 0 || key_at(keys, i - 1) != key; }
 __device__ __forceinline__ bool ends(const Keys &keys, i64 i, u64 key) { return i + 1 == keys.count || key_at(keys, i + 1) != key; }
 
-// Where the run of keys equal to `key` that starts at i ends; a warp looks together.
+// Where the run of keys equal to `key` that i lies in ends; a warp looks together: at the next
+// keys, since most runs are short, then at 32 places of what is left.
 __device__ __forceinline__ i64 end_of(const Keys &keys, i64 i, u64 key) {
-  i64 end = i + 1 + (threadIdx.x & 31);
-  for (;;) {
-    u32 others = ~__ballot_sync(~0u, end < keys.count && key_at(keys, end) == key);
-    if (others) return end - (threadIdx.x & 31) + __ffs(others) - 1;
-    end += 32;
+  int lane = threadIdx.x & 31;
+  i64 low = i + 1, high = keys.count, step = 1;
+  while (low < high) {
+    i64 probe = low + (lane + 1) * step - 1;
+    u32 others = ~__ballot_sync(~0u, probe < high && key_at(keys, probe) == key);
+    int within = others ? __ffs(others) - 1 : 32;
+    if (others) high = min(high, low + (within + 1) * step - 1);
+    low += within * step;
+    step = (high - low + 32) / 33;
   }
+  return low;
 }
-

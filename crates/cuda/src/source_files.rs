@@ -165,6 +165,8 @@ pub static RECURRENT: KernelSource = source!("recurrent");
 pub static LAYER_NORM: KernelSource = source!("layer_norm", ["block.cuh", "layer_norm.cu"]);
 /// Losses of elements and targets.
 pub static LOSS: KernelSource = source!("loss");
+/// Norms of many tensors.
+pub static NORMS: KernelSource = source!("norms", ["block.cuh", "table.cuh", "norms.cu"]);
 /// Where a tensor is not zero.
 pub static NONZERO: KernelSource = source!("nonzero");
 /// Choosing by a condition.
@@ -262,6 +264,7 @@ pub static ALL: &[&KernelSource] = &[
     &LOSS,
     &MATMUL,
     &NONZERO,
+    &NORMS,
     &OPTIM,
     &POOL,
     &POOL_PLANES,

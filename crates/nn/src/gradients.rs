@@ -19,6 +19,15 @@ fn gradients(parameters: &[Parameter]) -> Vec<Tensor> {
     parameters.iter().filter_map(|parameter| parameter.tensor().grad()).collect()
 }
 
+/// Whether tensors are one operation's work: of one float dtype, and on one device where a launch
+/// costs more than a small tensor.
+fn are_alike(tensors: &[Tensor]) -> bool {
+    let same = |tensor: &Tensor| {
+        tensor.dtype() == tensors[0].dtype() && tensor.device() == tensors[0].device()
+    };
+    !tensors[0].device().is_cpu() && tensors[0].dtype().is_float() && tensors.iter().all(same)
+}
+
 /// The norm of all tensors as if they were one vector.
 ///
 /// ```
@@ -33,6 +42,10 @@ pub fn total_norm(tensors: &[Tensor], norm_type: f64) -> Result<Tensor> {
     let Some(first) = tensors.first() else { return Tensor::zeros(&[], DType::F32) };
     with_site(Site::caller(), || {
         let options = || LinalgVectorNormOptions::new().ord(norm_type);
+        if norm_type == 2.0 && are_alike(tensors) {
+            let list: Vec<&Tensor> = tensors.iter().collect();
+            return Tensor::foreach_norm(&list)?.linalg_vector_norm_with(options());
+        }
         let norms = tensors
             .iter()
             .map(|tensor| tensor.linalg_vector_norm_with(options())?.to(first.device()))
@@ -80,11 +93,23 @@ pub fn clip_grad_norm_with(
         // Multiplied by even if it is 1, so that nobody has to wait for the norm.
         let factor = total.add(1e-6)?.reciprocal()?.mul(max_norm)?;
         let factor = factor.clamp_with(ClampOptions::new().max(Scalar::from(1.0)))?;
-        for gradient in &gradients {
-            gradient.mul_(&factor.to(gradient.device())?)?;
-        }
+        scale(&gradients, &factor)?;
         Ok(total)
     })
+}
+
+/// Multiplies all gradients by a number of their device.
+fn scale(gradients: &[Tensor], factor: &Tensor) -> Result<()> {
+    // float32 holds the factors of all dtypes but its double.
+    if !gradients.is_empty() && are_alike(gradients) && factor.dtype() != DType::F64 {
+        let list: Vec<&Tensor> = gradients.iter().collect();
+        let ignored = Tensor::zeros(&[], (DType::F32, factor.device()))?;
+        let factor = factor.to(DType::F32)?;
+        return Tensor::amp_foreach_non_finite_check_and_unscale_(&list, &ignored, &factor);
+    }
+    gradients
+        .iter()
+        .try_for_each(|gradient| gradient.mul_(&factor.to(gradient.device())?).map(drop))
 }
 
 /// Brings every element of the gradients to between `-clip_value` and `clip_value`.

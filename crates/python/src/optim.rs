@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::bound_arguments::Arguments;
-use crate::call::call;
+use crate::call::{call, fresh};
 use crate::function::{Function, New, Out, Overload, Results};
 use crate::tensor::{PyTensor, TensorObject};
 
@@ -85,6 +85,16 @@ fn _amp_foreach_non_finite_check_and_unscale_(
     })
 }
 
+/// The norm of each tensor, as a vector: one operation over all of them.
+#[pyfunction]
+fn _norms<'py>(
+    py: Python<'py>,
+    tensors: Vec<Bound<'py, PyTensor>>,
+) -> PyResult<Bound<'py, PyTensor>> {
+    let tensors: Vec<Tensor> = tensors.iter().map(|tensor| tensor.tensor()).collect();
+    fresh(py, || Tensor::foreach_norm(&tensors.iter().collect::<Vec<_>>()))
+}
+
 /// The scale of gradients and the steps since it changed, after a step.
 #[pyfunction]
 fn _amp_update_scale_<'py>(
@@ -112,5 +122,6 @@ fn _amp_update_scale_<'py>(
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(_amp_foreach_non_finite_check_and_unscale_, module)?)?;
     module.add_function(wrap_pyfunction!(_amp_update_scale_, module)?)?;
+    module.add_function(wrap_pyfunction!(_norms, module)?)?;
     module.add_function(wrap_pyfunction!(_fused_adamw_, module)?)
 }

@@ -45,6 +45,26 @@ def test_gradients_are_clipped_to_a_norm():
     assert nn.utils.clip_grad_norm_([nn.Parameter(plimsoll.ones(1))], 1.0).item() == 0.0
 
 
+@pytest.mark.parametrize("dtype", [plimsoll.float32, plimsoll.bfloat16, plimsoll.float64])
+def test_gradients_on_a_device_are_clipped_at_once_to_what_they_are_on_the_host(dtype):
+    gpu, seen = plimsoll.stand_in(), []
+    for device in ("cpu", gpu):
+        grads = [plimsoll.linspace(-3, 5, count, dtype=dtype).to(device) for count in (7, 1, 300)]
+        params = [nn.Parameter(plimsoll.zeros_like(grad)) for grad in grads]
+        for param, grad in zip(params, grads):
+            param.grad = grad
+        total = nn.utils.clip_grad_norm_(params, 2.0)
+        assert total.dtype == dtype and total.device == grads[0].device
+        seen.append([total.cpu(), *(param.grad.cpu() for param in params)])
+    for host, there in zip(*seen):
+        assert plimsoll.allclose(host.double(), there.double(), rtol=1e-2 if dtype == plimsoll.bfloat16 else 1e-6)
+    same = nn.Parameter(plimsoll.zeros(2, device=gpu))
+    same.grad = plimsoll.tensor([3.0, 4.0], device=gpu)
+    # Once for the norm and twice for the product, as in PyTorch: sqrt(50), then 2 / sqrt(50) twice.
+    assert nn.utils.clip_grad_norm_([same, same], 2.0).item() == pytest.approx(50**0.5)
+    assert near(same.grad.cpu(), [3.0 * 4 / 50, 4.0 * 4 / 50])
+
+
 def test_gradients_are_clipped_to_a_value():
     weight = nn.Parameter(plimsoll.zeros(3))
     weight.grad = plimsoll.tensor([-3.0, 0.5, 2.0])

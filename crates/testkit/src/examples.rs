@@ -112,7 +112,7 @@ pub fn a_dry_run_takes_what_a_gpu_takes(steps: u64) -> Result<Vec<String>> {
     let is_known = Properties::named("h200").is_some_and(|named| named == properties);
     let mut lines = Vec::new();
     for example in EXAMPLES {
-        let real = device::private_cuda_over(0, |source| source, &Configuration::default())?;
+        let real = device::private_cuda_over(0, |source| source, Configuration::process()?)?;
         let dry = if is_known { device::dry_named("h200")? } else { device::dry(real)? };
         let (foretold, took) = (taken(example, dry, steps)?, taken(example, real, steps)?);
         assert_eq!(foretold, took, "{}", example.name);

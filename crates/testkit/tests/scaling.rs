@@ -26,6 +26,11 @@ fn gradients_are_unscaled_and_looked_at() -> Result<()> {
 }
 
 #[test]
+fn norms_of_many_are_those_of_each() -> Result<()> {
+    devices()?.into_iter().try_for_each(scaling::norms_of_many_are_those_of_each)
+}
+
+#[test]
 fn scales_grow_and_back_off() -> Result<()> {
     devices()?.into_iter().try_for_each(scaling::scales_grow_and_back_off)?;
     let own = device::stand_in(device::StandIn::default())?;

@@ -38,6 +38,7 @@ pub(crate) mod membership;
 mod native_norm;
 pub(crate) mod nn;
 pub(crate) mod norm;
+mod norms;
 pub(crate) mod numeric;
 pub(crate) mod optim;
 pub(crate) mod options;

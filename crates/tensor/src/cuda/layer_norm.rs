@@ -18,10 +18,12 @@ fn or_nothing(operand: Option<&Operand<'_>>) -> Argument {
 const KEPT_PACKS: usize = 4;
 /// Threads of a block that take a row together, at most.
 const MOST_THREADS: usize = 512;
-/// Warps of a block in which each warp takes a row.
-const WARPS: usize = 8;
-/// Parts that sums over rows are made in. As many on every GPU, so that all give the same bits.
-const PARTS: usize = 256;
+/// Warps of a block in which each warp takes a row, forward and backward: with four, each has the
+/// registers to ask for all of its row at once.
+const WARPS: [usize; 2] = [8, 4];
+/// Parts that sums over rows are made in, by warps and by blocks. As many on every GPU, so that all
+/// give the same bits; about as many as fill an H200 once.
+const PARTS: [usize; 2] = [384, 256];
 
 /// How rows are taken by packs of 16 bytes.
 enum Packed {
@@ -38,17 +40,17 @@ impl Packed {
         if !bytes.is_multiple_of(16) || addresses.iter().any(|at| !at.is_multiple_of(16)) {
             return None;
         }
-        let threads = (bytes / 16).div_ceil(KEPT_PACKS).next_multiple_of(32);
-        match threads {
-            ..=32 => Some(Packed::ByWarp),
-            33..=MOST_THREADS => Some(Packed::ByBlock(threads)),
+        match threads(dtype, length) {
+            32 => Some(Packed::ByWarp),
+            threads @ ..=MOST_THREADS => Some(Packed::ByBlock(threads)),
             _ => None,
         }
     }
 
-    fn grid(&self, rows: usize, most_blocks: usize) -> Grid {
+    /// The launch, with so many warps in a block where a warp takes a row.
+    fn grid(&self, rows: usize, warps: usize, most_blocks: usize) -> Grid {
         let (rows_of_block, threads) = match self {
-            Packed::ByWarp => (WARPS, 32 * WARPS),
+            Packed::ByWarp => (warps, 32 * warps),
             Packed::ByBlock(threads) => (1, *threads),
         };
         let blocks = rows.div_ceil(rows_of_block).clamp(1, most_blocks);
@@ -56,9 +58,21 @@ impl Packed {
     }
 }
 
+/// Threads that take a row by packs together: a warp, or several.
+fn threads(dtype: DType, length: usize) -> usize {
+    let packs = (length * dtype.size_bytes()).div_ceil(16);
+    packs.div_ceil(KEPT_PACKS).max(1).next_multiple_of(32)
+}
+
+/// How many parts sums over rows are made in, at most.
+fn most_parts(dtype: DType, length: usize) -> usize {
+    PARTS[usize::from(threads(dtype, length) > 32)]
+}
+
 /// Bytes of the sums for weight and bias, in parts.
 fn parts_bytes(dtype: DType, length: usize) -> usize {
-    (PARTS * 2 * length * sum_dtype(dtype).size_bytes()).next_multiple_of(ALIGNMENT_BYTES)
+    (most_parts(dtype, length) * 2 * length * sum_dtype(dtype).size_bytes())
+        .next_multiple_of(ALIGNMENT_BYTES)
 }
 
 /// Bytes of workspace: copies of what is not contiguous, and sums in parts if they are wanted.
@@ -121,8 +135,10 @@ pub(crate) fn layer_norm(
         or_nothing(launch.outputs.get(2)),
     ];
     let dtype = type_name(x.dtype());
-    let (kernel, grid) = match Packed::of(x.dtype(), length, &[x_rows, out_rows]) {
-        Some(Packed::ByWarp) => ("layer_norm_by_warp", Packed::ByWarp.grid(rows, 1 << 20)),
+    let (kernel, grid) = match Packed::of(x.dtype(), length, &[x_rows, out_rows, weight, bias]) {
+        Some(Packed::ByWarp) => {
+            ("layer_norm_by_warp", Packed::ByWarp.grid(rows, WARPS[0], 1 << 20))
+        }
         _ => ("layer_norm", rows_grid(rows, length)),
     };
     launch.run(&source_files::LAYER_NORM, (kernel, dtype), grid, &arguments)
@@ -163,9 +179,10 @@ pub(crate) fn layer_norm_backward(
         launch.run(&source_files::LAYER_NORM, (kernel, name), grid, &arguments)
     };
     let out = input.map_or(0, |out| out.first_byte().addr());
+    let most = most_parts(dtype, length);
     let count = match Packed::of(dtype, length, &[grad, x, weight, out]) {
         Some(packed) => {
-            let grid = packed.grid(rows, if wants_sums { PARTS } else { 1 << 20 });
+            let grid = packed.grid(rows, WARPS[1], if wants_sums { most } else { 1 << 20 });
             let kernel = match packed {
                 Packed::ByWarp => "layer_norm_backward_by_warp",
                 Packed::ByBlock(_) => "layer_norm_backward_by_block",
@@ -178,7 +195,7 @@ pub(crate) fn layer_norm_backward(
                 let rest = [weight, out, usize::from(added)];
                 run("layer_norm_backward", rows_grid(rows, length), &rest)?;
             }
-            let count = rows.min(PARTS);
+            let count = rows.min(most);
             let blocks = (length.div_ceil(128) as u32, count as u32, 1);
             if wants_sums {
                 run(
@@ -196,6 +213,6 @@ pub(crate) fn layer_norm_backward(
     let arguments =
         [whole(count), whole(length), whole(parts), or_nothing(weight_out), or_nothing(bias_out)];
     let blocks = (length.div_ceil(32) as u32, 1, 1);
-    let grid = Grid { blocks, threads: 256, shared_bytes: 0 };
+    let grid = Grid { blocks, threads: 1024, shared_bytes: 0 };
     launch.run(&source_files::LAYER_NORM, ("layer_norm_parts", name), grid, &arguments)
 }

@@ -19,6 +19,9 @@ use super::{CudaLaunch, NOTHING, contiguous, type_name, whole};
 const SCORES: usize = 1 << 25;
 /// The same of halves, whose products are so fast that the sums for w would come and go too often.
 const HALF_SCORES: usize = 1 << 27;
+/// Shared memory in which a block keeps the scores of its row: what every GPU of compute capability
+/// 8 and above has, less what the kernel itself needs. A row of 50,304 halves is as long.
+const KEPT_BYTES: usize = 99 * 1024 - 768;
 /// Parts of the workspace start on multiples of this.
 const ALIGNMENT: usize = 512;
 
@@ -321,10 +324,19 @@ impl Run<'_> {
             whole(self.counts),
             if by_row { NOTHING } else { whole(self.losses + first * size_of::<f64>()) },
             if by_row && !self.again { whole(loss + first * bytes) } else { NOTHING },
+            whole(self.kept_bytes() / 16),
         ];
         let threads = if job.classes >= 4096 { 512 } else { 128 };
-        let grid = Grid { blocks: (rows.min(1 << 20) as u32, 1, 1), threads, shared_bytes: 0 };
+        let blocks = (rows.min(1 << 20) as u32, 1, 1);
+        let grid = Grid { blocks, threads, shared_bytes: self.kept_bytes() as u32 };
         self.kernel("rows", grid, &arguments)
+    }
+
+    /// Bytes of a row's scores that stay in shared memory.
+    fn kept_bytes(&self) -> usize {
+        let row = self.job.classes * self.job.dtype.size_bytes();
+        let capability = self.launch.context.properties().capability;
+        if capability < 80 || !row.is_multiple_of(16) { 0 } else { row.min(KEPT_BYTES) }
     }
 
     /// The sum or the mean of the losses.

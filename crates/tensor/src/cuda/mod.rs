@@ -28,6 +28,7 @@ mod lines;
 mod loss;
 mod matmul;
 mod nonzero;
+mod norms;
 mod optim;
 mod order;
 mod pool;
@@ -90,6 +91,7 @@ pub(crate) use matmul::{
     workspace_bytes as matmul_workspace_bytes,
 };
 pub(crate) use nonzero::{nonzero, nonzero_count, nonzero_workspace_bytes};
+pub(crate) use norms::{norms, norms_workspace_bytes};
 pub(crate) use optim::optimizer_step;
 pub(crate) use pool::{
     fold, gather_places, max_pool, mean_pool, mean_pool_backward, scatter_places, unfold,

@@ -76,6 +76,13 @@ const MOST_PARTS: usize = 1024;
 const PACK_BYTES: usize = 16;
 /// Threads of a block.
 const THREADS: usize = 256;
+/// Blocks that keep a GPU busy while each of their threads has several loads on their way.
+const BLOCKS: usize = 400;
+
+/// Columns that a warp takes by packs.
+fn tile(dtype: DType) -> usize {
+    32 * PACK_BYTES / dtype.size_bytes()
+}
 
 /// How the work is shared out, by sizes and strides alone.
 struct Plan {
@@ -108,7 +115,12 @@ impl Plan {
             _ if outputs >= MANY => 32,
             _ => THREADS,
         };
-        let wanted = if team == 32 && outputs >= MANY { 1 } else { BUSY / (outputs * team).max(1) };
+        let wanted = match team {
+            32 if outputs >= MANY => 1,
+            // Each thread takes a pack of columns: few parts fill the GPU, and are soon joined.
+            1 if columns && outputs >= tile(x.dtype) => BLOCKS / outputs.div_ceil(tile(x.dtype)),
+            _ => BUSY / (outputs * team).max(1),
+        };
         let parts = wanted.min(count / (team * SHARE)).clamp(1, MOST_PARTS);
         Plan { outputs, count, team, parts }
     }
@@ -217,8 +229,7 @@ pub(crate) fn reduce(launch: &CudaLaunch<'_>, fold: Fold, reduced: &[usize]) -> 
             states.clone(),
         ];
         let kernel = ("sums_columns", type_name(x.dtype()));
-        let tile = 32 * PACK_BYTES / x.dtype().size_bytes();
-        let blocks = (outputs.div_ceil(tile) as u32, parts as u32, 1);
+        let blocks = (outputs.div_ceil(tile(x.dtype())) as u32, parts as u32, 1);
         let grid = Grid { blocks, threads: THREADS as u32, shared_bytes: 0 };
         launch.run(&source_files::REDUCE, kernel, grid, &arguments)?;
     } else {

@@ -6,7 +6,7 @@ use plimsoll_core::{DType, Dims, Layout, Result};
 use plimsoll_cuda::{Argument, Grid, source_files};
 use plimsoll_kernels::cpu::index::Combine;
 use plimsoll_kernels::{Meta, Operand};
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 
 use super::in_workspace::Space;
 use super::index::{Places, list_bytes, write_offsets};
@@ -20,6 +20,11 @@ const SHORT_LINE: usize = 32;
 
 /// Indices and places of a line that a block holds; mirrors the kernels.
 const TABLE: usize = 4096;
+
+/// Equal indices whose slices one warp adds up, and the threads that add up more; mirrors the
+/// kernels.
+const LONG_RUN: usize = 64;
+const LONG_RUN_THREADS: u32 = 512;
 
 /// How a scatter is done.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -297,23 +302,36 @@ impl Sorted {
         source: &Operand<'_>,
         out: &Operand<'_>,
     ) -> Result<()> {
-        let arguments = [
+        let is_sum = combine == Combine::Add;
+        let shared = [
             self.keys(),
             whole(self.found[1]),
             whole(slice.unit),
             whole(slice.columns),
             slice.strided.argument(launch.operation)?,
             self.places.argument(launch.operation)?,
-            Argument::I32(combine as i32),
+        ];
+        let rest = [
             Argument::I32(i32::from(slice.mean)),
             Argument::I32(code(out.dtype()) as i32),
             address(source),
             address(out),
         ];
-        let kernel = ("combine_slices", computed_in(out.dtype()));
+        let number = computed_in(out.dtype());
+        let combine = std::iter::once(Argument::I32(combine as i32));
+        let arguments: SmallVec<[Argument; 11]> =
+            shared.iter().cloned().chain(combine).chain(rest.iter().cloned()).collect();
+        let chunks = slice.columns.div_ceil(128);
         // A warp for each key and 128 columns.
-        let threads = self.order.count * slice.columns.div_ceil(128) * 32;
-        launch.run(&source_files::SCATTER, kernel, launch.grid(threads, 1), &arguments)
+        let grid = launch.grid(self.order.count * chunks * 32, 1);
+        launch.run(&source_files::SCATTER, ("combine_slices", number), grid, &arguments)?;
+        if !is_sum || self.order.count <= LONG_RUN {
+            return Ok(());
+        }
+        let blocks = (self.order.count.div_ceil(LONG_RUN) * chunks).min(1 << 20) as u32;
+        let grid = Grid { blocks: (blocks, 1, 1), threads: LONG_RUN_THREADS, shared_bytes: 0 };
+        let arguments: SmallVec<[Argument; 10]> = shared.into_iter().chain(rest).collect();
+        launch.run(&source_files::SCATTER, ("add_long_runs", number), grid, &arguments)
     }
 }
 

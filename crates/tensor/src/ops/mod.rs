@@ -34,6 +34,7 @@ pub(crate) mod membership;
 pub(crate) mod native_norm;
 pub(crate) mod nn;
 pub(crate) mod norm;
+pub(crate) mod norms;
 pub(crate) mod numeric;
 pub(crate) mod optim;
 pub(crate) mod pointwise;

@@ -1,8 +1,10 @@
 //! Steps of optimizers over many parameters at once, in place, without temporaries: what a step is,
 //! and which operand is what. `rules.rs` has what each optimizer does to an element, `blocks.rs`
-//! the one loop under all of them, `unscale.rs` what comes before a step with scaled gradients.
+//! the one loop under all of them, `unscale.rs` what comes before a step with scaled gradients,
+//! `norms.rs` what comes before one with clipped gradients.
 
 mod blocks;
+mod norms;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -12,6 +14,7 @@ use plimsoll_core::{DType, Error, Result};
 use plimsoll_engine::generate::load_real;
 use plimsoll_engine::{CpuLaunch, Operand};
 
+pub use norms::norms;
 pub use rules::{
     Adadelta, Adagrad, Adam, Adamax, Lion, MOST_NUMBERS, MOST_STATES, NAdam, RAdam, RmsProp, Rprop,
     Sgd,

@@ -26,7 +26,8 @@ pub fn running_out_of_memory_is_survived(device: Device) -> Result<()> {
     device::set_chaos(device, None);
     let arena = memory::arena(device);
     memory::empty_cache(device);
-    let limit = memory::memory_reserved(device) + (256 << 20);
+    // Four of 64 MiB fit, in pages of 20 MiB too.
+    let limit = memory::memory_reserved(device) + (260 << 20);
     let previous = arena.set_limit(Some(limit));
     let mut held = Vec::new();
     let error = loop {

@@ -35,7 +35,7 @@ const fn program(name: &'static str, run: fn(Device) -> Result<()>) -> Program {
 }
 
 /// What holds on every accelerator.
-pub static EVERYWHERE: [Program; 35] = [
+pub static EVERYWHERE: [Program; 36] = [
     program(
         "arithmetic_agrees_with_the_cpu_on_every_layout",
         agreement::arithmetic_agrees_with_the_cpu_on_every_layout,
@@ -63,6 +63,7 @@ pub static EVERYWHERE: [Program; 35] = [
         optimizers::steps_of_every_optimizer_agree_with_the_oracle,
     ),
     program("gradients_are_unscaled_and_looked_at", scaling::gradients_are_unscaled_and_looked_at),
+    program("norms_of_many_are_those_of_each", scaling::norms_of_many_are_those_of_each),
     program("scales_grow_and_back_off", scaling::scales_grow_and_back_off),
     program("counters_say_what_is_held", memory::counters_say_what_is_held),
     program("running_out_of_memory_is_survived", memory::running_out_of_memory_is_survived),

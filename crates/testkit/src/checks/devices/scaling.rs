@@ -111,3 +111,29 @@ pub fn scales_grow_and_back_off(device: Device) -> Result<()> {
     assert_eq!(scale.to_f64_vec()?, [largest], "it stops before it is infinite");
     Ok(())
 }
+
+/// The norms of many tensors are those of each, of every dtype and layout, and clipping by them
+/// multiplies every gradient by the same number.
+pub fn norms_of_many_are_those_of_each(device: Device) -> Result<()> {
+    for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
+        let all = grads(dtype, device)?;
+        let norms = Tensor::foreach_norm(&all.iter().collect::<Vec<_>>())?;
+        assert_eq!((norms.dtype(), norms.shape()), (dtype, &[all.len()][..]));
+        let near = match dtype {
+            DType::F64 => 1e-12,
+            DType::F32 => 1e-6,
+            DType::F16 => 1e-3,
+            _ => 8e-3,
+        };
+        for (found, one) in norms.to_f64_vec()?.iter().zip(&all) {
+            let squares: f64 = one.to_f64_vec()?.iter().map(|x| x * x).sum();
+            let error = (found - squares.sqrt()).abs();
+            assert!(error <= near * squares.sqrt(), "{found} for {} on {device}", squares.sqrt());
+        }
+        // A vector that is not finite has no other norm.
+        all[1].narrow(0, 20_000, 1)?.fill_(f64::NAN)?;
+        let norms = Tensor::foreach_norm(&all.iter().collect::<Vec<_>>())?.to_f64_vec()?;
+        assert!(norms.iter().enumerate().all(|(at, norm)| norm.is_nan() == (at == 1)), "{norms:?}");
+    }
+    Ok(())
+}

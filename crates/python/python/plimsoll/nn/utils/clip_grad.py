@@ -16,6 +16,17 @@ def _listed(tensors: Tensor | Iterable[Tensor]) -> list[Tensor]:
     return [tensors] if isinstance(tensors, Tensor) else list(tensors)
 
 
+def _are_alike(tensors: list[Tensor]) -> bool:
+    """Whether they are one operation's work: of one float dtype, and on one device where a launch costs more than a
+    small tensor. Classes of the program's own may see every operation."""
+    dtype, device = tensors[0].dtype, tensors[0].device
+    return (
+        device.type != "cpu"
+        and dtype.is_floating_point
+        and all(type(one) is Tensor and one.dtype == dtype and one.device == device for one in tensors)
+    )
+
+
 def get_total_norm(
     tensors: Tensor | Iterable[Tensor],
     norm_type: float = 2.0,
@@ -27,9 +38,12 @@ def get_total_norm(
     if not given:
         return _plimsoll.tensor(0.0)
     with no_grad():
-        device = given[0].device
-        norms = [linalg.vector_norm(one, order).to(device) for one in given]
-        total = linalg.vector_norm(_plimsoll.stack(norms), order)
+        if order == 2.0 and _are_alike(given):
+            norms = _plimsoll._norms(given)
+        else:
+            device = given[0].device
+            norms = _plimsoll.stack([linalg.vector_norm(one, order).to(device) for one in given])
+        total = linalg.vector_norm(norms, order)
     if error_if_nonfinite and not bool(total.isfinite()):
         raise RuntimeError(
             f"The total norm of order {order} for gradients from `parameters` is non-finite, so it cannot be clipped. "
@@ -46,9 +60,14 @@ def clip_grads_with_norm_(
     with no_grad():
         # The product with 1 costs less than to wait for the device's answer.
         scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
-        for param in _listed(parameters):
-            if param.grad is not None:
-                param.grad.mul_(scale.to(param.grad.device))
+        grads = [param.grad for param in _listed(parameters) if param.grad is not None]
+        # float32 holds the factors of all dtypes but its double.
+        if grads and _are_alike(grads) and grads[0].dtype != _plimsoll.float64 and scale.device == grads[0].device:
+            factor = scale.to(_plimsoll.float32)
+            _plimsoll._amp_foreach_non_finite_check_and_unscale_(grads, _plimsoll.zeros_like(factor), factor)
+            return
+        for grad in grads:
+            grad.mul_(scale.to(grad.device))
 
 
 def clip_grad_norm_(
