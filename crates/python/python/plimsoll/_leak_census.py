@@ -106,9 +106,9 @@ class Census:
             if place is not None:
                 self.owners.setdefault(place, Owner(kinds.VALUE, hold, False))
         # A loss is made anew in each step; who holds a graph for longer is named before it.
-        for tensor, hold in sorted(self._tensors, key=preference):
-            if tensor.grad_fn is not None:
-                self._own_graph(tensor, hold)
+        graphs = [(tensor, hold) for tensor, hold in self._tensors if tensor.grad_fn is not None]
+        for tensor, hold in sorted(graphs, key=_preference):
+            self._own_graph(tensor, hold)
 
     def _own(self, tensor: Tensor, kind: str, hold: Hold, is_scalar: bool = False, has_graph: bool = False) -> None:
         place = _block_of(tensor)
@@ -121,7 +121,7 @@ class Census:
     def _own_tensor(self, tensor: Tensor, hold: Hold) -> None:
         is_leaf = tensor.is_leaf and tensor.requires_grad
         is_parameter = isinstance(tensor, nn.Parameter)
-        kind = kind_of(tensor, hold, is_parameter)
+        kind = kind_of(hold, is_parameter, is_leaf)
         self._own(tensor, kind, hold, tensor.dim() == 0, tensor.grad_fn is not None)
         gradient = tensor.grad if is_leaf or tensor.retains_grad else None
         if gradient is not None:
@@ -147,3 +147,8 @@ class Census:
                 self.roots[own] = BookRow(own, 0, 0, BookPlace(made[0], made[1]))
             old = int(old * max(longest / MOST_ENTRIES, 1))
             self.nodes[edge] = (before + old, Owner(kinds.NODES, graph, is_scalar), places)
+
+
+def _preference(found: tuple[Tensor, Hold]) -> tuple[int, int]:
+    tensor, hold = found
+    return preference(hold, tensor.dim() == 0, tensor.grad_fn._sequence_nr() if tensor.grad_fn is not None else 0)

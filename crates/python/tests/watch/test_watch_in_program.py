@@ -106,40 +106,6 @@ def test_as_a_decorator_and_as_an_error():
     assert "list of" in str(error.value) and "told by watch.step()" in str(error.value)
 
 
-def test_gradients_are_not_read_while_another_thread_computes_them():
-    import sys
-    import threading
-
-    from plimsoll_watch._census import Census
-    from plimsoll_watch._undisturbed import are_gradients_changing, undisturbed
-
-    x = torch.ones(64, requires_grad=True)
-    x.sum().backward()
-    inside, goes_on = threading.Event(), threading.Event()
-
-    def wait(_):
-        inside.set()
-        goes_on.wait(60)
-
-    x.register_hook(wait)
-    learner = threading.Thread(target=lambda: x.sum().backward())
-    interval = sys.getswitchinterval()
-    learner.start()
-    try:
-        assert inside.wait(60) and are_gradients_changing()
-        with undisturbed() as is_alone:
-            assert not is_alone
-    finally:
-        goes_on.set()
-        learner.join()
-    assert not are_gradients_changing() and sys.getswitchinterval() == interval
-    with undisturbed() as is_alone:
-        assert is_alone
-    gradient = x.grad.untyped_storage()._cdata
-    assert gradient in Census(set()).owners
-    assert gradient not in Census(set(), has_gradients=False).owners
-
-
 def test_a_generator_and_a_coroutine_are_watched_to_their_ends():
     import asyncio
 

@@ -1,20 +1,27 @@
 """What is alive, to whom it belongs and as what: tensors found by name (`_holders.py`), then what lies behind them:
-gradients, graphs with the values they saved, hooks. Saved values are read as they are stored; nothing is unpacked or
-computed again. The result holds no tensor, only keys of storages."""
+gradients and graphs with the values they saved, as `_gradients.py` reads them, and hooks. The result holds no tensor, only keys
+of storages. One that is not whole, as another thread was computing, is nothing to judge by."""
 
 from __future__ import annotations
 
-from typing import Any, Iterator
+from typing import Any
 
 import torch
 
 from . import _kinds as kinds
 from ._findings import Owner, as_container, kind_of, preference
+from ._gradients import Gradients
 from ._holders import MOST_ENTRIES, Hold, Walk, attributes_of
 from ._making import address_of, storage_of
+from ._undisturbed import PATIENCE
 
 # Nodes that are followed in one census before it gives up.
 MOST_NODES = 500_000
+# A subclass may define these otherwise.
+_DIM, _NUMEL, _ELEMENT_SIZE = torch.Tensor.dim, torch.Tensor.numel, torch.Tensor.element_size
+_SHAPE = torch.Tensor.shape.__get__  # type: ignore[attr-defined]
+_NAMES_OF_HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
+_HOOKS = [getattr(torch.Tensor, name) for name in _NAMES_OF_HOOKS if hasattr(torch.Tensor, name)]
 
 
 class Census:
@@ -32,7 +39,7 @@ class Census:
         has_modules: bool = False,
         has_addresses: bool = False,
         has_iterators: bool = False,
-        has_gradients: bool = True,
+        patience: float = PATIENCE,
     ):
         self.owners: dict[int, Owner] = {}
         self.nodes: dict[Any, tuple[int, Owner | None, list[int]]] = {}
@@ -41,8 +48,6 @@ class Census:
         # Where asked for: the device and address of each storage.
         self.addresses: dict[int, tuple[str, int] | None] = {}
         self._has_addresses = has_addresses
-        # Also what graphs saved: both are changed by backward.
-        self._has_gradients = has_gradients
         self.live_bytes = 0
         # The module whose parameter, buffer or gradient a storage is, where modules are asked for.
         self.module_of: dict[int, str] = {}
@@ -51,9 +56,10 @@ class Census:
         self._tensors: list[tuple[torch.Tensor, Hold]] = []
         self._seen_nodes: set[Any] = set()
         self._walk = Walk(skip, skip_edges or set(), self._on_object)
+        self._gradients = Gradients(patience)
         try:
             # No subclass's or mode's code runs when a tensor is asked for its attributes.
-            with torch._C.DisableTorchFunction():
+            with torch._C.DisableTorchFunction(), self._gradients:
                 self._walk.user_globals()
                 self._walk.running_frames()
                 self._walk.running_loops(loops or [])
@@ -70,6 +76,9 @@ class Census:
                 self._name_modules()
         finally:
             self.is_complete = self._walk.is_complete
+            # Whether all gradients and graphs could be read.
+            self.is_whole = self._gradients.is_whole
+            self.waited = self._gradients.waited
             self._modules = None
             self._tensors.clear()
             self._seen_nodes.clear()
@@ -78,8 +87,8 @@ class Census:
     def _on_object(self, value: Any, hold: Hold) -> bool:
         if issubclass(type(value), torch.Tensor):
             self._tensors.append((value, hold))
-            for hooks in (value._backward_hooks, getattr(value, "_post_accumulate_grad_hooks", None)):
-                for hook in list((hooks or {}).values()):
+            for hooks in _HOOKS:
+                for hook in list((hooks.__get__(value) or {}).values()):
                     self._walk.add(hook, Hold(hold, "hook", "", "of a tensor"))
             self._walk.attributes(value, hold)
             return True
@@ -97,9 +106,14 @@ class Census:
             for tensor, hold in new:
                 self._own_tensor(tensor, hold)
             # A loss is made anew in each step; who holds a graph for longer is named before it.
-            for tensor, hold in sorted(new, key=preference):
-                if tensor.grad_fn is not None and self._has_gradients:
-                    self._own_graph(tensor, hold)
+            graphs = []
+            for tensor, hold in new:
+                root = self._gradients.node(tensor)
+                if root is not None:
+                    order = preference(hold, _DIM(tensor) == 0, self._gradients.sequence(root))
+                    graphs.append((order, tensor, root, hold))
+            for _, tensor, root, hold in sorted(graphs, key=lambda found: found[0]):
+                self._own_graph(tensor, root, hold)
             self._walk.run()
 
     def _name_modules(self) -> None:
@@ -114,7 +128,7 @@ class Census:
                 named.add(id(module))
                 of = attributes_of(module)
                 for tensor in (*_values(of.get("_parameters")), *_values(of.get("_buffers"))):
-                    for one in (tensor, tensor.grad if tensor.is_leaf and self._has_gradients else None):
+                    for one in (tensor, self._gradients.of(tensor)):
                         storage = storage_of(one) if one is not None else None
                         if storage is not None:
                             self.module_of.setdefault(storage._cdata, name)
@@ -123,35 +137,37 @@ class Census:
                     stack += [(child, f"{name}.{key}") for key, child in children.items() if child is not None]
 
     def _own(self, tensor: Any, kind: str, hold: Hold, is_scalar: bool = False, has_graph: bool = False) -> None:
-        storage = storage_of(tensor) if isinstance(tensor, torch.Tensor) else None
+        storage = storage_of(tensor) if issubclass(type(tensor), torch.Tensor) else None
         if storage is None:
             return
         key = storage._cdata
         if key in self.owners:
             return
         nbytes = storage.nbytes()
-        if kind == kinds.VALUE and tensor.numel() * tensor.element_size() * 2 <= nbytes:
+        if kind == kinds.VALUE and _NUMEL(tensor) * _ELEMENT_SIZE(tensor) * 2 <= nbytes:
             kind = kinds.SLICE
         self.owners[key] = Owner(kind, hold, is_scalar, has_graph)
         self.bytes_of[key] = nbytes
-        self.shapes[key] = tuple(tensor.shape)
+        self.shapes[key] = tuple(_SHAPE(tensor))
         self.live_bytes += nbytes
         if self._has_addresses:
             self.addresses[key] = address_of(storage)
 
     def _own_tensor(self, tensor: torch.Tensor, hold: Hold) -> None:
-        is_leaf = tensor.is_leaf and tensor.requires_grad
-        is_parameter = isinstance(tensor, torch.nn.Parameter)
-        kind = kind_of(tensor, hold, is_parameter)
-        self._own(tensor, kind, hold, tensor.dim() == 0, tensor.grad_fn is not None)
-        if self._has_gradients and (is_leaf or tensor.retains_grad):
-            gradient = kinds.GRADIENT_OF_PARAMETER if is_parameter else kinds.GRADIENT_OF_INPUT
-            self._own(tensor.grad, gradient, Hold(hold, "grad"))
+        gradients = self._gradients
+        # Not `isinstance`: Parameter's own answer to that asks the tensor for an attribute.
+        is_parameter = issubclass(type(tensor), torch.nn.Parameter) or _is_marked(tensor)
+        kind = kind_of(hold, is_parameter, gradients.is_leaf(tensor))
+        self._own(tensor, kind, hold, _DIM(tensor) == 0, gradients.node(tensor) is not None)
+        gradient = gradients.of(tensor)
+        if gradient is not None:
+            of = kinds.GRADIENT_OF_PARAMETER if is_parameter else kinds.GRADIENT_OF_INPUT
+            self._own(gradient, of, Hold(hold, "grad"))
 
-    def _own_graph(self, tensor: torch.Tensor, hold: Hold) -> None:
-        root = tensor.grad_fn
-        graph = Hold(hold, "graph", "", root.name())
-        is_scalar, old = tensor.dim() == 0, 0
+    def _own_graph(self, tensor: torch.Tensor, root: Any, hold: Hold) -> None:
+        gradients = self._gradients
+        graph = Hold(hold, "graph", "", gradients.name(root))
+        is_scalar, old = _DIM(tensor) == 0, 0
         storage = storage_of(tensor)
         stack = [root]
         while stack and len(self._seen_nodes) < MOST_NODES:
@@ -159,9 +175,9 @@ class Census:
             if node in self._seen_nodes:
                 continue
             self._seen_nodes.add(node)
-            old += node._sequence_nr() < self._old
+            old += gradients.sequence(node) < self._old
             self._own_node(node, graph, is_scalar)
-            stack.extend(following for following, _ in node.next_functions if following is not None)
+            stack.extend(gradients.before(node))
         if old:
             # Of a very long container only the latest entries were visited.
             longest = max((step.size for step in hold.path() if step.how == "entry"), default=0)
@@ -176,43 +192,26 @@ class Census:
             self.nodes[edge] = (before + old, Owner(kinds.NODES, graph, is_scalar), keys)
 
     def _own_node(self, node: Any, graph: Hold, is_scalar: bool) -> None:
-        leaf = getattr(node, "variable", None)
-        if leaf is not None and not isinstance(leaf, torch.nn.Parameter):
+        gradients = self._gradients
+        leaf = gradients.leaf(node)
+        if leaf is not None and not issubclass(type(leaf), torch.nn.Parameter):
             self._own(leaf, kinds.INPUT, graph, is_scalar)
-            self._own(leaf.grad, kinds.GRADIENT_OF_INPUT, graph, is_scalar)
-        for name, saved in _saved(node):
-            # `.data` is what was saved, or what a hook packed: it never unpacks.
-            packed = saved.data
+            self._own(gradients.of(leaf), kinds.GRADIENT_OF_INPUT, graph, is_scalar)
+        for name, packed, unpack in gradients.saved(node):
             self._own(packed, kinds.ACTIVATION, graph, is_scalar)
-            if saved.unpack_hook is not None:
-                step = Hold(graph, "saved", name, node.name())
+            if unpack is not None:
+                step = Hold(graph, "saved", name, gradients.name(node))
                 self._walk.add(packed, step)
-                self._walk.add(saved.unpack_hook, step)
-        if isinstance(node, torch.autograd.function.BackwardCFunction):
+                self._walk.add(unpack, step)
+        if issubclass(type(node), torch.autograd.function.BackwardCFunction):
             self._walk.attributes(node, graph)
+
+
+def _is_marked(tensor: torch.Tensor) -> bool:
+    """A parameter of another class than Parameter has this mark."""
+    return attributes_of(tensor).get("_is_param") is True
 
 
 def _values(names: Any) -> list[torch.Tensor]:
     """The tensors of a module's dictionary, which a program may have replaced by anything."""
     return [one for one in names.values() if issubclass(type(one), torch.Tensor)] if type(names) is dict else []
-
-
-_saved_names: dict[type, list[str]] = {}
-
-
-def _saved(node: Any) -> Iterator[tuple[str, Any]]:
-    kind = type(node)
-    names = _saved_names.get(kind)
-    if names is None:
-        names = [name for name in dir(kind) if name.startswith("_raw_saved_")]
-        # Classes of nodes that programs define are not kept alive by the table.
-        if not issubclass(kind, torch.autograd.function.BackwardCFunction):
-            _saved_names[kind] = names
-    for name in names:
-        try:
-            values = getattr(node, name)
-        except RuntimeError:  # freed by backward
-            continue
-        for value in values if isinstance(values, (tuple, list)) else (values,):
-            if value is not None:
-                yield name.removeprefix("_raw_"), value

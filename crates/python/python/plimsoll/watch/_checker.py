@@ -13,6 +13,10 @@ from ._excluded import Excluded
 from ._watch import LeakError
 
 
+# Seconds for which a check waits for a moment at which no other thread computes.
+PATIENCE = 1.0
+
+
 class LeakWarning(UserWarning):
     """What a check found, as a warning."""
 
@@ -65,9 +69,12 @@ class LeakChecker:
         # Cycles are not held by anyone; what is left after a collection is.
         gc.collect()
         now, owners, census = self._look()
-        if self._baseline is None:
+        found: list[Kept] = []
+        if not census.is_whole:
+            said = "nothing was compared: other threads were computing all the time, and gradients cannot be read meanwhile"
+            warnings.warn(said, LeakWarning, stacklevel=2)
+        elif self._baseline is None:
             self._baseline = now
-            found = []
         else:
             found = self._more(self._baseline, now, owners, census)
         if self._with_lines:
@@ -84,7 +91,7 @@ class LeakChecker:
         from ._findings import holder_of
         from ._naming import key_of
 
-        census = Census({id(self), id(vars(self)), id(self._making)})
+        census = Census({id(self), id(vars(self)), id(self._making)}, patience=PATIENCE)
         excluded = self._excluded.keys()
         now: collections.Counter[Any] = collections.Counter()
         owners: dict[Any, list[int]] = collections.defaultdict(list)

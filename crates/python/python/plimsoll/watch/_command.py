@@ -194,6 +194,13 @@ class Reporter:
             return False
         if not self.session.is_ours:
             return False
+        try:
+            return self._end(error)
+        except Exception as trouble:  # the program ends as it would
+            self._say(f"watch: no report could be made: {type(trouble).__name__}: {trouble}\n".encode(errors="backslashreplace"))
+            return False
+
+    def _end(self, error: BaseException | None) -> bool:
         from ._render import is_too_short
 
         if error is not None:

@@ -20,28 +20,27 @@ class Owner(NamedTuple):
     has_graph: bool = False
 
 
-def kind_of(tensor: Any, hold: Hold, is_parameter: bool) -> str:
-    """What a tensor is by itself, wherever its storage goes on to."""
+def kind_of(hold: Hold, is_parameter: bool, is_leaf: bool) -> str:
+    """What a tensor is by itself, wherever its storage goes on to; `is_leaf` if the program asks for its gradient."""
     if is_parameter:
         return kinds.PARAMETER
     if any(step.is_optimizer_state for step in hold.path()):
         return kinds.OPTIMIZER_STATE
-    return kinds.INPUT if tensor.is_leaf and tensor.requires_grad else kinds.VALUE
+    return kinds.INPUT if is_leaf else kinds.VALUE
 
 
-def preference(found: tuple[Any, Hold]) -> tuple[int, int]:
+def preference(hold: Hold, is_scalar: bool, sequence: int) -> tuple[int, int]:
     """Containers and attributes before variables, and those before scalars: the order in which tensors that lead to one graph
     are named. Of equal ones the earlier made first: an average is computed anew of a sum, and the sum is what grows."""
-    tensor, hold = found
-    return _rank(tensor, hold), tensor.grad_fn._sequence_nr() if tensor.grad_fn is not None else 0
+    return _rank(hold, is_scalar), sequence
 
 
-def _rank(tensor: Any, hold: Hold) -> int:
+def _rank(hold: Hold, is_scalar: bool) -> int:
     if any(step.how in ("entry", "cache", "hook", "closure", "class", "frame") for step in hold.path()):
         return 0
     if hold.how in ("attribute", "item"):
         return 1
-    return 2 if tensor.dim() else 3
+    return 3 if is_scalar else 2
 
 
 @dataclasses.dataclass

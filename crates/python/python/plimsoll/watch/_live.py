@@ -68,6 +68,8 @@ class Live:
         self._asked_at = -LOOKS_FOR
         self._looks: collections.deque[Look] = collections.deque(maxlen=KEPT_LOOKS)
         self._next_look = 0.0
+        # Whether another thread was computing at the latest look, which then tells nothing.
+        self._is_put_off = False
         self._times: collections.deque[tuple[float, int]] = collections.deque(maxlen=256)
         self._is_over = False
         self._name = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] else "python"
@@ -100,8 +102,12 @@ class Live:
         if self._looks and self._looks[0].step < self._session.growth.warm_until <= step:
             # Gradients and the optimizer's state came since: that is no growth.
             self._looks.clear()
-        self._looks.append(self._look(step, census()))
-        took = time.thread_time() - began
+        found = census()
+        if found.is_whole:
+            self._looks.append(self._look(step, found))
+        self._is_put_off = not found.is_whole
+        # What was waited for other threads is the program's time too.
+        took = time.thread_time() - began + found.waited
         self._next_look = time.monotonic() + max(took / CENSUS_SHARE, LEAST_PAUSE)
 
     def _look(self, step: int, census: Census) -> Look:
@@ -167,6 +173,8 @@ class Live:
         each = self._step_seconds()
         if last is not None and (session.steps.count - last.step) * (each or 0.0) > STALE:
             notes.append(f"what is alive is that of {session.steps.count - last.step} steps ago")
+        if self._is_put_off:
+            notes.append("other threads were computing when what is alive was to be looked at")
         if last is None:
             notes.append("what is alive is told with the next step that ends")
         elif NOT_NOTED in last.parts["line"]:

@@ -5,15 +5,16 @@ judges the rows."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
-from typing import Any
+from typing import Any, Iterator
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
 
-from ._places import Place, place_of
+from ._places import Place, is_programs_own, place_of
 
 # Steps that are noted at a time while the run is young or something stays, and the longest pause.
 # In the steady state one step is noted after each pause; a whole window follows only if something
@@ -65,7 +66,8 @@ class Row:
 def storage_of(tensor: torch.Tensor) -> torch.UntypedStorage | None:
     """The storage behind a tensor if it has bytes: wrappers, sparse and meta tensors have none of their own."""
     try:
-        storage = tensor.untyped_storage()
+        # PyTorch's own: a subclass may define it otherwise.
+        storage = torch.Tensor.untyped_storage(tensor)
         # A fake tensor says another device than its storage.
         return storage if storage.nbytes() and storage.device.type != "meta" else None
     except Exception:  # NotImplementedError, RuntimeError, or whatever a subclass raises
@@ -113,6 +115,8 @@ class _Noting(TorchDispatchMode):  # type: ignore[misc]
                 # On the threads of a device's backward there is no frame below.
                 making.note(func, result, sys._getframe().f_back, args)
             except Exception as error:  # the program goes on whatever happens here
+                if is_programs_own(error):
+                    raise
                 making.is_noting = False
                 making.trouble = f"noting stopped: {type(error).__name__}: {error}"
         return result
@@ -144,7 +148,7 @@ class Making:
         # Whether an operation can make memory, of those that were met.
         self.makes: dict[Any, bool] = {}
         self._since = 0
-        self._is_between = False
+        self.is_between = False
 
     def note(self, func: Any, result: Any, frame: Any, args: Any) -> None:
         makes = self.makes.get(func)
@@ -216,6 +220,15 @@ class Making:
         self.is_noting, self._since = True, self.step
         return True
 
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """A block in which nothing is noted."""
+        was_noting, self.is_noting = self.is_noting, False
+        try:
+            yield
+        finally:
+            self.is_noting = was_noting
+
     def be_heard(self) -> None:
         """A mode that was put on in a block of `inference_mode()` is not asked after it: tells the dispatcher again."""
         if self._mode is None or self._thread != threading.get_ident() or None in _MODE_KEYS:
@@ -245,15 +258,15 @@ class Making:
         """A loader has run out: what is made until the next batch belongs to the epoch, not to a step."""
         self.epoch = epoch
         if not self.is_noting:
-            self._is_between = self.open()
+            self.is_between = self.open()
         if self.is_noting and self.noted_epochs[-1:] != [epoch]:
             self.noted_epochs.append(epoch)
             del self.noted_epochs[:-MOST_NOTED]
 
     def pass_begun(self) -> None:
         self.epoch = 0
-        if self._is_between:
-            self._is_between = False
+        if self.is_between:
+            self.is_between = False
             self.close()
 
     def tick(self, step: int) -> None:

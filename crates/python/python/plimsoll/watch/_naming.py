@@ -103,12 +103,13 @@ def grouped(
     unknown = []
     for suspect in suspects:
         for row in suspect.rows:
-            if row.key in excluded:
+            # Another storage may have the key of one that is gone.
+            if row.key in excluded or not row.is_alive():
                 continue
             owner = census.owners.get(row.key)
             if owner is not None:
                 groups[key_of(holder_of(owner.hold))].add(suspect, row, owner)
-            elif row.is_alive():
+            else:
                 unknown.append((suspect, row))
     return groups, unknown
 
@@ -242,8 +243,8 @@ class Iterators:
         places = {suspect.place for suspect, _ in unknown}
         if self.are_followed or places <= self._sought:
             return unknown
-        self._sought |= places
         census = look(has_iterators=True)
+        self._sought |= places
         left = []
         for suspect, row in unknown:
             owner = census.owners.get(row.key)
@@ -267,8 +268,8 @@ class Libraries:
         nobody = Owner(kinds.LIBRARY, Hold(None, "inside", "", "library, not reachable from Python"), False)
         is_new = any(suspect.place not in self._owners for suspect, _ in unknown)
         if is_new and self.walks < MOST_LIBRARY_WALKS:
-            self.walks += 1
             census = look(has_libraries=True)
+            self.walks += 1
             for suspect, row in unknown:
                 owner = census.owners.get(row.key, nobody)._replace(kind=kinds.LIBRARY)
                 self._owners.setdefault(suspect.place, owner)

@@ -15,6 +15,7 @@ import torch
 from ._census import Census
 from ._findings import holder_of, words_of
 from ._naming import key_of
+from ._places import is_programs_own
 
 # Holders that are told.
 MOST_HOLDERS = 6
@@ -117,8 +118,9 @@ class Shortages:
             self._session.fillings = fillings(self._session, error) or self._session.fillings
             if self.on_shortage is not None:
                 self.on_shortage()
-        except Exception:  # the program's own error is on its way, and must arrive
-            pass
+        except Exception as other:  # the program's own error is on its way, and must arrive
+            if is_programs_own(other):
+                raise
 
 
 def _depth(error: BaseException) -> int:
@@ -130,15 +132,17 @@ def _depth(error: BaseException) -> int:
 
 
 def fillings(session: Any, error: BaseException | None) -> list[Filling]:
-    """Never fails: an error here must not hide the program's."""
+    """Never fails by itself: an error here must not hide the program's."""
     traceback = error.__traceback__ if error is not None else None
-    noting, session.making.is_noting = session.making.is_noting, False
     try:
-        census = Census(session.own_ids(), traceback=traceback, loops=session.steps.loaders())
-    except Exception:
+        with session.making.paused():
+            census = Census(session.own_ids(), traceback=traceback, loops=session.steps.loaders())
+    except Exception as other:
+        if is_programs_own(other):
+            raise
         return []
-    finally:
-        session.making.is_noting = noting
+    if not census.is_whole:
+        session.limits.setdefault("other threads were computing when memory ran out: gradients and graphs are not told")
     by_holder: dict[Any, list[int]] = collections.defaultdict(list)
     for key, owner in census.owners.items():
         by_holder[key_of(holder_of(owner.hold))].append(key)

@@ -4,11 +4,12 @@ file and keeps no frame alive; `_making.py` notes a place for every storage."""
 from __future__ import annotations
 
 import os
+import signal
 import site
 import sys
 import sysconfig
 import threading
-from types import CodeType, FrameType
+from types import CodeType, FrameType, TracebackType
 from typing import NamedTuple
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -44,6 +45,24 @@ def is_user_code(code: CodeType) -> bool:
     # By its file: a text knows its hash, which of a code is computed of all its instructions each time.
     known = _user_files.get(code.co_filename)
     return is_user_file(code.co_filename) if known is None else known
+
+
+def is_programs_own(error: BaseException) -> bool:
+    """Whether an error that was raised while the watch ran comes of the program: its handler of a signal ran meanwhile. The watch
+    runs nothing else of it."""
+    traceback: TracebackType | None = error.__traceback__
+    codes = None
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if is_user_code(code):
+            return True
+        if codes is None:
+            handlers = (signal.getsignal(number) for number in signal.valid_signals())
+            codes = [getattr(getattr(one, "__func__", one), "__code__", None) for one in handlers if callable(one)]
+        if any(code is one for one in codes):
+            return True
+        traceback = traceback.tb_next
+    return False
 
 
 class Place(NamedTuple):

@@ -52,6 +52,8 @@ def finding_lines(finding: Finding, verdict: str) -> list[str]:
 def notes(session: Any) -> list[str]:
     """What is not blamed on a line, and what could not be seen."""
     said = list(session.limits)
+    if session.put_off_words:
+        said.append(session.put_off_words)
     if session.making.full:
         said.append("so many storages were alive at once that not all were noted")
     if not session.steps.count and _names_plimsoll():

@@ -41,12 +41,12 @@ from ._naming import (
     unseen_finding,
 )
 from ._nodes import Nodes
-from ._places import Place
+from ._places import Place, is_programs_own
 from ._out_of_memory import Shortages
 from ._phases import Phase, Phases
 from ._snapshot import Snapshot
 from ._steps import OPTIMIZER, Steps
-from ._undisturbed import are_gradients_changing, undisturbed
+from ._undisturbed import PATIENCE, Moment
 from ._unseen import Unseen
 from ._windows import Windows
 
@@ -56,6 +56,10 @@ JUDGE_BETWEEN = 16
 # The steps of the first censuses; later ones come with windows, as far apart as their cost allows
 # while something grows and while nothing does.
 FIRST_CENSUSES = (8, 12, 16)
+# After one that was put off and then taken: the steps from there to the next ones.
+MADE_UP_AFTER = (4, 8)
+# Seconds that looks which are then put off may take before they are tried as rarely as others.
+SPENT_AT_ONCE = 0.25
 CENSUS_SHARE = 0.03
 IDLE_CENSUS_SHARE = 0.01
 # A judgement or census beyond this is slow, and comes as rarely as its share of the time allows.
@@ -66,8 +70,14 @@ MANY_ROWS = 10_000
 LOOK_AGAIN = 1.5
 # Noted and other steps whose times are kept, to tell the watch's cost.
 MOST_TIMED = 256
+# How long the last look of a run waits for other threads, where one was put off.
+LAST_PATIENCE = 0.5
 # Collections that the watch itself asks for in one run: each takes seconds.
 MOST_COLLECTIONS = 2
+
+
+class PutOff(Exception):
+    """A look that could not be taken: another thread was computing."""
 
 
 class Session:
@@ -105,16 +115,27 @@ class Session:
         self._libraries = Libraries()
         self._iterators = Iterators()
         self.windows = Windows(self.making)
-        self._census_at: set[int] = set()
+        # Steps at or after which one is due.
+        self._census_at: set[int] = set(FIRST_CENSUSES)
         self._sequence = collections.deque([0], maxlen=SETTLE_STEPS + 1)
         # The step and seconds of the last, when it ended by this thread's time, and the clock
         # before which nothing has changed.
         self._last_census = (0, 0.0)
+        # How long the last one waited for other threads.
+        self._waited = 0.0
         self._census_ended = 0.0
         self._ask_at = 0.0
         self._lock = threading.RLock()
         self._pid = os.getpid()
         self._is_busy = False
+        self._has_given_up = False
+        # Looks that were put off, the latest step of one, and the clock before which none is tried
+        # again; `_is_put_off` as long as none has been taken since.
+        self.put_off = 0
+        self.put_off_at = 0
+        self._is_put_off = False
+        self._try_at = 0.0
+        self._spent_waiting = 0.0
         self._asked: Any = None
         self._judge_at = 0.0
         # By whether they were noted: steps, their seconds, and what each of the latest took.
@@ -143,6 +164,7 @@ class Session:
     def stop(self) -> None:
         if not self.is_running:
             return
+        self._enter(self._last_look, waits=True)
         self.is_running = False
         if self.live is not None:
             self.live.stop()
@@ -189,29 +211,44 @@ class Session:
 
     # ---- steps ----
 
-    def _step_ended(self, is_new_clock: bool) -> None:
-        if not self.is_running or not self._lock.acquire(blocking=False):
+    def _enter(self, work: Callable[[], None], waits: bool = False) -> None:
+        """The one way into the watch while the program runs: whatever goes wrong in there ends the watch, and the program goes
+        on. Only what the program itself has raised, in a handler of a signal, is raised in it."""
+        if not self.is_running or self._has_given_up or not self._lock.acquire(blocking=waits):
             return
+        was_busy, self._is_busy = self._is_busy, True
         began = time.perf_counter()
-        was_noting, self.making.is_noting = self.making.is_noting, False
         try:
-            self._time_step(began, was_noting)
-            self.making.is_noting = was_noting
-            self._is_busy = True
+            work()
+        except Exception as error:
+            if is_programs_own(error):
+                raise
+            self._give_up(error)
+        finally:
+            self._is_busy = was_busy
+            if not was_busy:
+                self.own_seconds += time.perf_counter() - began
+            self._lock.release()
+
+    def _give_up(self, error: Exception) -> None:
+        self._has_given_up = True
+        self.making.is_noting = False
+        self._limit(f"the watch stopped at step {self.steps.count}: {type(error).__name__}: {error}")
+        self.making.close()
+        self._stop_following()
+
+    def _step_ended(self, is_new_clock: bool) -> None:
+        def work() -> None:
+            with self.making.paused():
+                self._time_step(time.perf_counter(), was_noting)
             self._tick(is_new_clock)
             asked, self._asked = self._asked, None
             if asked is not None:
                 asked()
-        except Exception as error:  # the program goes on whatever happens here
-            self.making.is_noting = False
-            self._limit(f"the watch stopped at step {self.steps.count}: {type(error).__name__}: {error}")
-            self.making.close()
-            self._stop_following()
-        finally:
-            self._is_busy = False
-            self._ended_at = time.perf_counter()
-            self.own_seconds += self._ended_at - began
-            self._lock.release()
+
+        was_noting = self.making.is_noting
+        self._enter(work)
+        self._ended_at = time.perf_counter()
 
     def _time_step(self, now: float, was_noting: bool) -> None:
         if self._ended_at:
@@ -230,52 +267,57 @@ class Session:
             # Another loop: its state is made lazily too.
             self.growth.warm_up(step)
             self.windows.begin_anew(step)
-        noting, self.making.is_noting = self.making.is_noting, False
-        if self._is_judgement_due(step):
-            self._judge(step)
-        # Where another thread trains too it stays due, at the latest for the end.
-        if self._is_census_due(step) and not are_gradients_changing():
-            with undisturbed() as can_read:
-                if can_read:
-                    self._look(step)
-        if self.on_findings is not None:
-            self.on_findings(step)
-        if self.live is not None:
-            self.live.step_ended(step, lambda: self._census(has_modules=True))
-        self.making.is_noting = noting
+        with self.making.paused():
+            if self._is_judgement_due(step):
+                self._judge(step)
+            if self._is_census_due(step):
+                self._look(step)
+            if self.on_findings is not None:
+                self.on_findings(step)
+            if self.live is not None:
+                self.live.step_ended(step, lambda: self._census(has_modules=True, must_be_whole=False))
         if not self.windows.tick(step):
             own = "the program has a dispatch mode of its own on: lines are not noted under it"
             self._limit(self.making.trouble or own)
         if self.windows.alarmed:
             # Small results may hold large graphs: count nodes now and after the window.
-            self._census_at = {step + 1, step + WINDOW_STEPS}
+            self._census_at |= {step + 1, step + WINDOW_STEPS}
         self._be_quiet(step)
 
     def _be_quiet(self, step: int) -> None:
         """Where nothing is due for some time, steps are only counted until something is."""
         if self.making.rows or self.making.is_open or self.suspects or self._found or self.on_findings is not None:
             return
+        if self._is_put_off:
+            return
         if self.live is not None and self.live.is_looked_at:
             return
-        if step > FIRST_CENSUSES[-1] and step > max(self._census_at, default=0) and not self.keeps_snapshot:
+        if step > max(self._census_at, default=0) and not self.keeps_snapshot:
             # A census then takes older nodes for old: those made before the pause.
             self.steps.quiet_until = self.windows.switch_at
 
     def _pass_ended(self) -> None:
-        if self.is_running and self.steps.epochs:
-            self.making.pass_ended(self.steps.epochs)
+        if self.steps.epochs:
+            self._enter(lambda: self.making.pass_ended(self.steps.epochs))
 
     def _pass_begun(self) -> None:
-        if self.is_running:
-            self.making.pass_begun()
+        if self.making.epoch or self.making.is_between:
+            self._enter(self.making.pass_begun)
 
     def _epoch_ended(self) -> None:
-        if self.is_running and self.suspects:
-            with self._lock:
-                noting, self.making.is_noting = self.making.is_noting, False
-                self._judge(self.steps.count)
-                self._look(self.steps.count)
-                self.making.is_noting = noting
+        if self.suspects:
+            self._enter(self._judge_and_look, waits=True)
+
+    def _judge_and_look(self) -> None:
+        with self.making.paused():
+            self._judge(self.steps.count)
+            self._look(self.steps.count)
+
+    def _last_look(self) -> None:
+        """At the end of a run, where one was put off and nothing is known: what names lead to by then can still be told."""
+        if self._is_put_off and not self._found:
+            with self.making.paused():
+                self._look(self.steps.count, LAST_PATIENCE)
 
     # ---- judgement ----
 
@@ -309,12 +351,12 @@ class Session:
         return step % (JUDGE_EVERY if is_fresh else JUDGE_BETWEEN) == 0 and time.perf_counter() >= self._judge_at
 
     def _is_census_due(self, step: int) -> bool:
+        if self._is_put_off:
+            return time.perf_counter() >= self._try_at
         last, took = self._last_census
         is_cheap = took < SLOW_SECONDS
-        if step in FIRST_CENSUSES and is_cheap:
-            return last != step
-        if step in self._census_at and is_cheap:
-            return last != step
+        if is_cheap and last != step and any(at <= step for at in self._census_at):
+            return True
         if is_cheap and last != step and self.making.is_open:
             if self.lengthening.wants_owner() or self.unseen.wants_look(self.making, step):
                 return True
@@ -325,7 +367,7 @@ class Session:
         if not is_wanted and not (self.making.is_open and self.windows.is_due(step)):
             return False
         share = CENSUS_SHARE if is_wanted else IDLE_CENSUS_SHARE
-        return self._has_worked_for(took / share)
+        return self._has_worked_for((took + self._waited) / share)
 
     def _has_worked_for(self, seconds: float) -> bool:
         """Whether the program has had so much of the processor since the last census. Only that can be compared with
@@ -347,23 +389,22 @@ class Session:
         traceback: Any = None,
         has_modules: bool = False,
         has_iterators: bool = False,
+        must_be_whole: bool = True,
     ) -> Census:
         own = self.own_ids() | (skip or set())
-        with undisturbed() as can_read:
-            census = Census(
-                own,
-                self._sequence[0],
-                edges,
-                has_libraries,
-                traceback,
-                self.steps.loaders(),
-                has_modules=has_modules,
-                has_addresses=self.keeps_snapshot,
-                has_iterators=has_iterators or self._iterators.are_followed,
-                has_gradients=can_read,
-            )
-        if not can_read:
-            self._limit("another thread was training: what gradients and graphs held then was not looked at")
+        census = Census(
+            own,
+            self._sequence[0],
+            edges,
+            has_libraries,
+            traceback,
+            self.steps.loaders(),
+            has_modules=has_modules,
+            has_addresses=self.keeps_snapshot,
+            has_iterators=has_iterators or self._iterators.are_followed,
+        )
+        if must_be_whole and not census.is_whole:
+            raise PutOff
         if not census.is_complete:
             self._limit("the program has more objects than one look follows: some holders may be unnamed")
         return census
@@ -383,7 +424,27 @@ class Session:
         )
         return {id(one) for one in own}
 
-    def _look(self, step: int) -> None:
+    def _look(self, step: int, patience: float = PATIENCE) -> None:
+        """Names what grows, or puts it off while another thread computes: what is not whole is not judged."""
+        began = time.perf_counter()
+        try:
+            with Moment(patience) as moment:
+                self._waited = moment.waited
+                self._name(step)
+            self._census_at = {at for at in self._census_at if at > step}
+            if self._is_put_off:
+                # Those that would have come meanwhile: growth is told by several.
+                self._is_put_off = False
+                self._census_at |= {step + apart for apart in MADE_UP_AFTER}
+        except PutOff:
+            self._is_put_off = True
+            self.put_off += 1
+            self.put_off_at = step
+            now = time.perf_counter()
+            self._spent_waiting += now - began
+            self._try_at = now + (now - began) / CENSUS_SHARE if self._spent_waiting > SPENT_AT_ONCE else 0.0
+
+    def _name(self, step: int) -> None:
         """Who holds what grows, and how many nodes each holder has."""
         # The processor's time, not the clock's: a busy machine must not change what is found.
         began = time.thread_time()
@@ -409,20 +470,21 @@ class Session:
                 for suspect, row in unknown:
                     groups[key_of(lost.hold)].add(suspect, row, lost)
         join_spread(groups.values(), self.suspects.values())
-        self._found = []
+        named: list[Finding] = []
         for group in groups.values():
             if group.bytes_per_step >= TOLERATED_BYTES:
                 others = others_of(group, self._census) if took < SLOW_SECONDS else []
                 finding = finding_of(group, others, step)
                 if finding is not None:
-                    self._found.append(finding)
+                    named.append(finding)
         for found in (
             self._nodes_found(step, took < SLOW_SECONDS),
             [unseen_finding(growing, step) for growing in self.unseen.growing()],
             [longer_finding(growing, step) for growing in self.lengthening.growing()],
         ):
-            told = {finding.holder for finding in self._found}
-            self._found += [finding for finding in found if finding.holder not in told]
+            told = {finding.holder for finding in named}
+            named += [finding for finding in found if finding.holder not in told]
+        self._found = named
         for finding in self._found:
             self.first_told.setdefault(finding.line + finding.kind, step)
 
@@ -465,24 +527,24 @@ class Session:
         done."""
         if self._is_busy:
             self._asked = report
-        else:
-            self.look_now()
+            return
+
+        def work() -> None:
+            self._judge_and_look()
             report()
+
+        self._enter(work, waits=True)
 
     def look_now(self) -> None:
         """Judges at once, for a report during the run."""
-        with self._lock:
-            noting, self.making.is_noting = self.making.is_noting, False
-            self._judge(self.steps.count)
-            self._look(self.steps.count)
-            self.making.is_noting = noting
+        self._enter(self._judge_and_look, waits=True)
 
     def take_snapshot(self, error: BaseException | None = None) -> Snapshot:
         """What is alive now, for the end of a run: the frames that an error went through are still there with it. A run
         that ended well has let its functions' locals go, so what its latest look saw is told."""
         if self.snapshot is None or error is not None:
             traceback = error.__traceback__ if error is not None else None
-            self.snapshot = Snapshot(self._census(traceback=traceback), self.making.rows, self.steps.count)
+            self.snapshot = Snapshot(self._census(traceback=traceback, must_be_whole=False), self.making.rows, self.steps.count)
         return self.snapshot
 
     def _finish(self) -> None:
@@ -493,6 +555,15 @@ class Session:
             if self.steps.rank < OPTIMIZER and self.steps.epochs <= 1 and (finding.cause == LONGER[0] or is_one_pass(finding)):
                 finding.is_note = True
                 finding.is_verdict = False
+
+    @property
+    def put_off_words(self) -> str | None:
+        """What was not looked at, where a look was put off."""
+        if not self.put_off:
+            return None
+        looks = f"{self.put_off} look{'' if self.put_off == 1 else 's'} (the last at step {self.put_off_at})"
+        left = ", and none was taken since: what gradients and graphs hold is not told" if self._is_put_off else ""
+        return f"other threads were computing: {looks} had to be put off{left}"
 
     def _limit(self, what: str) -> None:
         self.limits.setdefault(what)

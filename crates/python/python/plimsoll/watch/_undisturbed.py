@@ -1,63 +1,182 @@
-"""Moments at which a census may read gradients. PyTorch changes them without the interpreter's lock, in backward and where they
-are cleared: who reads one in another thread meanwhile makes PyTorch fail. So a census keeps the interpreter for itself, and reads
-no gradients while some other thread may be changing them."""
+"""Moments at which gradients and graphs may be read. PyTorch changes both without the interpreter's lock: in backward, where they
+are cleared, and in operations that write in place. Who reads one in another thread meanwhile makes PyTorch fail. A thread that
+waits for the interpreter may do so in the middle of a change. So gradients are read only while all other threads are idle,
+which they stay because a moment keeps the interpreter for itself. What is read then is `_gradients.py`."""
 
 from __future__ import annotations
 
-import contextlib
+import ctypes
+import os
 import sys
 import threading
 import time
-from types import FrameType
-from typing import Iterator
+from types import FrameType, TracebackType
+from typing import Any, Callable
 
-# For so long no other thread gets the interpreter. Bounded, as this thread waits for as long if another one has it.
-_KEPT_SECONDS = 0.5
-# Whoever waited for the interpreter before gets it within so long.
-_ASKED_SECONDS = 0.006
-# Functions that use these names may change gradients.
-_CHANGING = frozenset(("grad", "backward", "zero_grad", "_engine_run_backward"))
-# Where threads wait that do nothing.
-_IDLE = tuple(f"{name}.py" for name in ("threading", "queue", "selectors", "socket", "concurrent/futures/thread", "asyncio/base_events"))
+# For so long no other thread gets the interpreter: four times what was needed before, within these. This thread
+# waits as long where another one computes in Python.
+_LEAST_KEPT, _MOST_KEPT = 0.1, 0.5
+# The part of it in which gradients are read: a thread that waits asks for the interpreter at its end.
+_READ_PART = 0.8
+# For so long the interpreter is given away: who sleeps all through it waits for something else.
+_GIVEN_SECONDS = 0.002
+# How long a moment is waited for, unless told otherwise.
+PATIENCE = 0.01
+# Whoever calls this computes gradients.
+_BACKWARD = "run_backward"
+# Where threads of Python wait and change nothing.
+_WAITING_IN = ("threading", "queue", "selectors", "socket", "concurrent.futures.thread", "asyncio.base_events")
+_TASKS = "/proc/self/task"
+_MOST_STATUS = 4096
+# Through these the interpreter is not given away, as Python's own functions do while they read.
+_C = ctypes.PyDLL(None) if os.path.isdir(_TASKS) else None
 
 
-def are_gradients_changing() -> bool:
-    """Whether another thread may be changing gradients. A thread that is not Python's own is one that computes them: a hook
-    runs there, and the threads that wait for it change nothing."""
-    if isinstance(threading.current_thread(), threading._DummyThread):
+class Moment:
+    """A block in which `may_read` says, at any time, whether gradients can be read now. Within another one of the same thread
+    it is that one."""
+
+    _current: Moment | None = None
+    _took = 0.0
+
+    def __init__(self, patience: float = PATIENCE):
+        self._patience = patience
+        self._outer: Moment | None = None
+        self._thread = threading.get_ident()
+        self._until = 0.0
+        self._interval: float | None = None
+        self._began = 0.0
+        # The seconds until it came, or was given up.
+        self.waited = 0.0
+
+    def may_read(self) -> bool:
+        """Whether nothing else in the process runs, nor can before the next question."""
+        return time.perf_counter() < (self._outer or self)._until
+
+    def __enter__(self) -> Moment:
+        current = Moment._current
+        if current is not None and current._thread == self._thread:
+            self._outer = current
+            return self
+        self._began = time.perf_counter()
+        if len(sys._current_frames()) == 1:
+            self._until = float("inf")
+        elif getattr(sys, "_is_gil_enabled", lambda: True)():
+            self._keep()
+            self.waited = time.perf_counter() - self._began
+        Moment._current = self
+        return self
+
+    def _keep(self) -> None:
+        kept = min(max(4 * Moment._took, _LEAST_KEPT), _MOST_KEPT)
+        self._interval = sys.getswitchinterval()
+        kept = max(kept, self._interval)
+        sys.setswitchinterval(kept)
+        # As it is read back, to tell whether the program has set another one meanwhile.
+        self._kept = sys.getswitchinterval()
+        deadline = time.perf_counter() + self._patience
+        while not (is_idle := _are_others_idle()) and time.perf_counter() < deadline:
+            pass
+        if is_idle:
+            self._until = time.perf_counter() + _READ_PART * kept
+
+    def __exit__(self, kind: type | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        if self._outer is not None:
+            self._outer = None
+            return
+        Moment._current = None
+        now = time.perf_counter()
+        if self._until:
+            Moment._took = now - self._began - self.waited
+        self._until = 0.0
+        if self._interval is not None and sys.getswitchinterval() == self._kept:
+            sys.setswitchinterval(self._interval)
+
+
+def _are_others_idle() -> bool:
+    """Whether every other thread waits for something else than the interpreter, and none is in backward. Threads that wait in
+    Python's own modules are known by that. For others the system is asked, and then all threads of the process must sleep while
+    the interpreter is given away: one that computes may do it for another that waits for it."""
+    if _do_frames_wait():
+        return True
+    if _C is None:
         return False
-    others = sys._current_frames()
+    before = _sleeping([task.encode() for task in os.listdir(_TASKS)])
+    time.sleep(_GIVEN_SECONDS)
+    # From here on without a call that would give the interpreter away.
+    return before is not None and not _is_any_in_backward() and _sleeping(list(before)) == before and _count() == len(before) + 1
+
+
+def _do_frames_wait() -> bool:
+    frames = sys._current_frames()
     # This frame would hold itself, and with it all that its callers hold.
-    del others[threading.get_ident()]
+    del frames[threading.get_ident()]
     try:
-        return any(_may_change(frame) for frame in others.values())
+        waiting = {getattr(sys.modules.get(name), "__file__", None) for name in _WAITING_IN}
+        return all(frame.f_code.co_filename in waiting for frame in frames.values()) and not _is_any_in_backward()
     finally:
-        others.clear()
+        frames.clear()
 
 
-def _may_change(frame: FrameType) -> bool:
-    is_idle = frame.f_code.co_filename.endswith(_IDLE)
-    at: FrameType | None = frame
-    while at is not None:
-        code = at.f_code
-        if code.co_name in _CHANGING or not (is_idle or _CHANGING.isdisjoint(code.co_names)):
+def _is_any_in_backward() -> bool:
+    frames = sys._current_frames()
+    own = frames.pop(threading.get_ident(), None)
+    try:
+        count = sum(map(_is_in_backward, frames.values()))
+        return count > 0 and not (count == 1 and _is_waited_for(own))
+    finally:
+        frames.clear()
+        own = None
+
+
+def _is_in_backward(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if _BACKWARD in frame.f_code.co_names:
             return True
-        at = at.f_back
+        frame = frame.f_back
     return False
 
 
-@contextlib.contextmanager
-def undisturbed() -> Iterator[bool]:
-    """Keeps the interpreter; whether gradients can be read meanwhile. Within another one it has been waited for already."""
-    interval = sys.getswitchinterval()
-    if len(sys._current_frames()) == 1 or interval >= _KEPT_SECONDS:
-        yield not are_gradients_changing()
-        return
-    sys.setswitchinterval(_KEPT_SECONDS)
-    try:
-        until = time.perf_counter() + _ASKED_SECONDS
-        while time.perf_counter() < until:
-            pass
-        yield not are_gradients_changing()
-    finally:
-        sys.setswitchinterval(interval)
+def _is_waited_for(own: FrameType | None) -> bool:
+    """Whether this is the thread of a device in which backward runs a hook, so that the thread which called backward waits for
+    it. With several devices there are more such threads, which do not."""
+    torch: Any = sys.modules.get("torch")
+    task: Callable[[], int] | None = getattr(torch._C, "_current_graph_task_id", None) if torch is not None else None
+    if task is None or task() < 0 or _is_in_backward(own):
+        return False
+    return not torch.cuda.is_initialized() or torch.cuda.device_count() == 1
+
+
+def _sleeping(tasks: list[bytes]) -> dict[bytes, bytes] | None:
+    """How often each other thread of the process has been put to sleep; None if one does not sleep, or the system does not
+    tell."""
+    found: dict[bytes, bytes] = {}
+    own = str(threading.get_native_id()).encode()
+    for task in tasks:
+        status = _status_of(b"/proc/self/task/%b/status" % task) if task != own else b""
+        if not status:  # this one, or it has ended
+            continue
+        state, switches = status.find(b"\nState:\t"), status.find(b"\nvoluntary_ctxt_switches:")
+        if state < 0 or switches < 0 or status[state + 8 : state + 9] not in b"SZX":
+            return None
+        found[task] = status[switches:]
+    return found
+
+
+def _count() -> int:
+    """The threads of the process."""
+    status = _status_of(b"/proc/self/status")
+    at = status.find(b"\nThreads:\t")
+    return int(status[at + 10 : status.index(b"\n", at + 1)]) if at >= 0 else 0
+
+
+def _status_of(path: bytes) -> bytes:
+    """A small file's content; empty if it is not there."""
+    assert _C is not None
+    descriptor = _C.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    if descriptor < 0:
+        return b""
+    content = ctypes.create_string_buffer(_MOST_STATUS)
+    count = _C.read(descriptor, content, _MOST_STATUS)
+    _C.close(descriptor)
+    return content.raw[: max(count, 0)]

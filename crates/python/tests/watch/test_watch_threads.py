@@ -1,0 +1,214 @@
+"""What the watch may do to a program while it runs: gradients are read by one file, and only while all other threads are idle; an
+error inside the watch ends the watch and not the program; what the program raises arrives."""
+
+import re
+import signal
+import sys
+import threading
+import time
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import runner  # noqa: E402
+
+watch = runner.load()
+from plimsoll_watch import _session  # noqa: E402
+from plimsoll_watch._census import Census  # noqa: E402
+from plimsoll_watch._undisturbed import Moment  # noqa: E402
+
+VIEW = """
+import torch
+def main():
+    model = torch.nn.Linear(16, 16); optimizer = torch.optim.SGD(model.parameters(), lr=.1); kept = []
+    data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(160, 16)), 8)
+    for _ in range(3):
+        for at, (x,) in enumerate(data):
+            parts = None
+            y = model(x.repeat(4, 1)); optimizer.zero_grad(); y.mean().backward(); optimizer.step(); kept.append(y.detach())
+            if at == len(data) - 1:
+                whole = model(x).clone(); parts = whole.unbind(0); whole.mul_(2)
+    print("trained")
+main()
+"""
+
+
+def test_one_file_reads_gradients_and_graphs():
+    reads = re.compile(r"(?<![`\w.])\w+\.(grad|grad_fn|is_leaf|retains_grad|next_functions|_sequence_nr|variable)\b|_raw_saved")
+    for file in runner.PACKAGE.glob("*.py"):
+        code = re.sub(r'""".*?"""|"[^"\n]*"|#.*', "", file.read_text(), flags=re.S)
+        found = [one.group() for one in reads.finditer(code) if one.group() != "torch.grad"]
+        assert not found or file.name == "_gradients.py", (file.name, found)
+
+
+@pytest.mark.parametrize("started_by", ["threading", "_thread"])
+def test_gradients_are_not_read_while_another_thread_computes_them(started_by):
+    import _thread
+
+    x = torch.ones(64, requires_grad=True)
+    x.sum().backward()
+    gradient = x.grad.untyped_storage()._cdata
+    inside, goes_on, is_over = threading.Event(), threading.Event(), threading.Event()
+
+    def wait(_):
+        inside.set()
+        goes_on.wait(60)
+
+    def learn():
+        x.sum().backward()
+        is_over.set()
+
+    x.register_hook(wait)
+    interval, threads = sys.getswitchinterval(), threading.enumerate()
+    if started_by == "threading":
+        threading.Thread(target=learn).start()
+    else:
+        _thread.start_new_thread(learn, ())
+    try:
+        assert inside.wait(60)
+        with Moment() as moment:
+            assert not moment.may_read()
+        census = Census(set())
+        assert not census.is_whole and gradient not in census.owners
+    finally:
+        goes_on.set()
+        assert is_over.wait(60)
+    assert sys.getswitchinterval() == interval
+    while len(sys._current_frames()) > len(threads):
+        time.sleep(0.01)
+    census = Census(set())
+    assert census.is_whole and gradient in census.owners
+    assert threading.enumerate() == threads
+
+
+def test_gradients_are_read_beside_a_thread_that_sleeps():
+    """In a function that names gradients, and without a lock of `threading`: only the system knows that it is idle."""
+    if not sys.platform.startswith("linux"):
+        pytest.skip("asked of Linux")
+    x = torch.ones(64, requires_grad=True)
+    x.sum().backward()
+    gradient, lock = x.grad.untyped_storage()._cdata, threading.Lock()
+    lock.acquire()
+
+    def monitor():
+        lock.acquire()
+        return x.grad
+
+    other = threading.Thread(target=monitor)
+    other.start()
+    try:
+        census = Census(set(), patience=60)
+        assert census.is_whole and gradient in census.owners
+    finally:
+        lock.release()
+        other.join()
+
+
+def test_a_look_that_is_not_whole_is_not_judged_and_stays_due(monkeypatch):
+    """Nothing is named or counted by it; the next one that is whole tells the same as ever."""
+    is_idle = [False]
+    monkeypatch.setattr(Moment, "may_read", lambda self: is_idle[0])
+    model = torch.nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    losses = []
+    with watch() as watched:
+        for at in range(60):
+            is_idle[0] = at > 20
+            optimizer.zero_grad()
+            loss = torch.nn.Sequential(*[model] * 3)(torch.ones(4, 8)).square().mean()
+            loss.backward()
+            losses.append(loss)
+            optimizer.step()
+            if at == 20:
+                assert watched.findings == [] and "none was taken since" in watched.text()
+    (finding,) = watched.verdicts
+    assert finding.kind == "graph nodes on the host" and "losses" in finding.held_by
+    told = " ".join(watched.text().split())
+    assert "other threads were computing" in told and "none was taken since" not in told
+
+
+def test_an_error_inside_the_watch_is_not_the_programs():
+    kept, ends = [], []
+    with watch() as watched:
+        for at in range(40):
+            kept.append(torch.ones(64, 64))
+            watch.step()
+            if at == 20:
+                # What it needs is not there: an error in the watch's own code.
+                watched._session.growth = None
+                watch.epoch()
+                watched._session.look_now()
+                watched._session.ask(lambda: ends.append(1))
+    assert "the watch stopped at step 21: AttributeError: 'NoneType'" in " ".join(watched.text().split())
+    assert ends == []
+
+
+def test_views_that_were_written_to_end_no_watch(tmp_path):
+    program = tmp_path / "view.py"
+    program.write_text(VIEW)
+    ran = runner.watched(program)
+    assert (ran.status, ran.output, ran.errors) == (0, "trained\n", "")
+    assert ran.report["steps"] == 60 and ran.report["notes"] == []
+
+
+def test_what_a_handler_of_the_program_raises_arrives(monkeypatch):
+    class Timeout(Exception):
+        pass
+
+    def ring(*_):
+        raise Timeout
+
+    before = signal.signal(signal.SIGALRM, ring)
+    look = _session.Session._judge
+
+    def rung(self, step):
+        signal.raise_signal(signal.SIGALRM)
+        look(self, step)
+
+    monkeypatch.setattr(_session.Session, "_judge", rung)
+    try:
+        with watch() as watched:
+            with pytest.raises(Timeout):
+                for _ in range(40):
+                    watch.step()
+        assert "stopped" not in watched.text()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_context_may_have_any_names():
+    class Tripled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.variable, ctx.name, ctx._sequence_nr = 3, "tripled", None
+            return x * 3
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * ctx.variable
+
+    x = torch.ones(4, requires_grad=True)
+    y = Tripled.apply(x)
+    assert Census(set()).owners[y.untyped_storage()._cdata].has_graph
+
+
+def test_none_of_the_programs_code_is_run():
+    asked = []
+
+    class Own(torch.Tensor):
+        def __getattr__(self, name):
+            asked.append(name)
+            raise AttributeError(name)
+
+        @property
+        def grad(self):
+            asked.append("grad")
+
+        def dim(self):
+            asked.append("dim")
+
+    x = torch.ones(4, 8).as_subclass(Own).requires_grad_()
+    asked.clear()
+    owner = Census(set()).owners[torch.Tensor.untyped_storage(x)._cdata]
+    assert (owner.kind, asked) == ("input that takes gradients", [])
