@@ -205,3 +205,29 @@ def test_the_watch_of_pytorch_says_which_one_to_use():
     program = "import sys; sys.modules['torch'] = None\nimport plimsoll\nwith plimsoll.watch(): pass"
     done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
     assert done.returncode == 1 and "use plimsoll.LeakWatch() for Plimsoll's" in done.stderr
+
+
+def test_going_on_without_a_pause_counts_no_step_twice():
+    model = plimsoll.nn.Linear(8, 8)
+    optimizer = plimsoll.optim.SGD(model.parameters(), lr=0.1)
+    with plimsoll.LeakWatch() as watch:
+        watch.resume()
+        for _ in range(10):
+            optimizer.zero_grad()
+            model(plimsoll.ones(4, 8)).mean().backward()
+            optimizer.step()
+    assert watch.steps == 10
+
+
+def test_two_keys_of_one_dictionary_are_the_dictionary():
+    weight = plimsoll.ones(4, requires_grad=True)
+    kept = {"first": [], "second": []}
+    with plimsoll.LeakWatch() as watch:
+        for _ in range(40):
+            for key in ("first", "second"):
+                kept[key].append(weight.exp().sin().cos().sum())
+                kept[key][-1].backward()
+            watch.step()
+    # The losses' own bytes and the nodes behind them are one finding.
+    (finding,) = watch.verdicts
+    assert finding.held_by.startswith("local `kept` of ") and " -> dict of 2 -> list of" in finding.held_by

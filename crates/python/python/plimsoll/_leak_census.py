@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from . import nn
 from ._plimsoll import Tensor, _block_of, _GraphWalk, _GrowthWatch, _LentMemory, _origin
 from .watch import _kinds as kinds
-from .watch._findings import Owner, kind_of, preference
+from .watch._findings import Owner, as_container, kind_of, preference
 from .watch._holders import MOST_ENTRIES, Hold, Walk
 from .watch._places import name_of
 
@@ -139,7 +139,10 @@ class Census:
             # Of a very long container only the latest entries were visited.
             longest = max((step.size for step in hold.path() if step.how == "entry"), default=0)
             edge = hold.edge()
-            before, _, places = self.nodes.get(edge, (0, None, []))
+            before, other, places = self.nodes.get(edge, (0, None, []))
+            if other is not None:
+                # Two keys of one dictionary: what grows is the dictionary.
+                graph = as_container(graph)
             own = _block_of(tensor)
             made = _origin(tensor)
             if own is not None and made is not None and len(places) < 64:

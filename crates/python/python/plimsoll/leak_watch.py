@@ -34,6 +34,7 @@ from .watch._naming import (
     others_of_nodes,
 )
 from .watch._nodes import Nodes
+from .watch._places import is_programs_own
 from .watch._render import finding_lines
 from .watch._steps import EXPLICIT, OPTIMIZER, Steps
 from .watch._watch import LeakError
@@ -83,6 +84,7 @@ class LeakWatch(Decorator):
         self._longer: dict[BookPlace, Any] = {}
         self._nodes = Nodes()
         self._collections = 0
+        self._is_paused = False
         self._is_complete = True
         self.first_told: dict[str, int] = {}
         self.trouble: str | None = None
@@ -133,13 +135,15 @@ class LeakWatch(Decorator):
 
     def pause(self) -> None:
         """Sees nothing until `resume`: neither steps nor tensors."""
-        if self.is_running:
+        if self.is_running and not self._is_paused:
+            self._is_paused = True
             self._steps.stop()
             _track_holders(self._was_tracking)
 
     def resume(self) -> None:
         """Goes on after `pause`."""
-        if self.is_running:
+        if self.is_running and self._is_paused:
+            self._is_paused = False
             self._steps.start()
             _track_holders(True)
 
@@ -162,6 +166,8 @@ class LeakWatch(Decorator):
             elif self._found:
                 self._let_go()
         except Exception as error:  # the program goes on whatever happens here
+            if is_programs_own(error):
+                raise
             self.trouble = f"the watch stopped at step {self.steps}: {type(error).__name__}: {error}"
 
     def _read(self) -> None:
@@ -223,11 +229,11 @@ class LeakWatch(Decorator):
                 finding = finding_of(group, others_of(group, self._census) if took < SLOW_SECONDS else [], step)
                 if finding is not None:
                     self._found.append(finding)
-        told = {finding.held_by.split(" -> grad_fn")[0] for finding in self._found}
+        told = {finding.holder for finding in self._found}
         for growing in self._nodes.growing():
             others = others_of_nodes(growing, self._census) if took < SLOW_SECONDS else []
             finding = nodes_finding(growing, others, step)
-            if finding.held_by.split(" -> grad_fn")[0] not in told:
+            if finding.holder not in told:
                 self._found.append(finding)
         holders = {finding.holder for finding in self._found}
         self._found += [finding for finding in self._longer_found(census, step) if finding.holder not in holders]

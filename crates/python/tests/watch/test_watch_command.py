@@ -160,3 +160,21 @@ def test_a_forked_process_reports_nothing(tmp_path):
     assert ran.returncode == 0 and ran.stdout.endswith("\n4\n")
     assert ran.stderr.count("watch: 30 steps") == 1
     assert os.path.exists(program)
+
+
+def test_the_report_is_written_into_no_file_of_the_program(tmp_path):
+    program = tmp_path / "closes.py"
+    program.write_text(
+        "import torch, os\nos.closerange(3, 256)\nfile = open('data', 'wb', buffering=0)\n"
+        "model = torch.nn.Linear(8, 8)\nfor _ in range(20):\n    model(torch.ones(4, 8)); file.write(b'x')\n"
+    )
+    ran = command("closes.py", cwd=tmp_path)
+    assert ran.returncode == 0 and "watch: 20 steps" in ran.stderr
+    assert (tmp_path / "data").read_bytes() == b"x" * 20
+
+
+def test_a_program_without_standard_error(tmp_path):
+    program = tmp_path / "ends.py"
+    program.write_text("import sys\nsys.exit(7)\n")
+    line = f"{sys.executable} {runner.PACKAGE} {program} 2>&-"
+    assert subprocess.run(["sh", "-c", line], timeout=120).returncode == 7

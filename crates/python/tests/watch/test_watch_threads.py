@@ -109,6 +109,8 @@ def test_a_look_that_is_not_whole_is_not_judged_and_stays_due(monkeypatch):
     """Nothing is named or counted by it; the next one that is whole tells the same as ever."""
     is_idle = [False]
     monkeypatch.setattr(Moment, "may_read", lambda self: is_idle[0])
+    # However slow the machine is.
+    monkeypatch.setattr(_session, "SPENT_AT_ONCE", 1e9)
     model = torch.nn.Linear(8, 8)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     losses = []
@@ -212,3 +214,79 @@ def test_none_of_the_programs_code_is_run():
     asked.clear()
     owner = Census(set()).owners[torch.Tensor.untyped_storage(x)._cdata]
     assert (owner.kind, asked) == ("input that takes gradients", [])
+
+
+def test_a_dictionary_of_locals_that_the_program_has_is_not_emptied():
+    kept = {}
+
+    def take():
+        kept["names"] = sys._getframe(1).f_locals
+
+    def train():
+        name = "run-7"
+        take()
+        for _ in range(20):
+            watch.step()
+        return name
+
+    with watch():
+        train()
+    assert kept["names"]["name"] == "run-7"
+
+
+def test_what_only_an_iterator_of_python_holds_is_named():
+    import itertools
+
+    def batches():
+        for _ in range(60):
+            yield torch.ones(32, 32)
+
+    with watch() as watched:
+        for at, _ in enumerate(itertools.cycle(batches())):
+            watch.step()
+            if at == 40:
+                # While the loop runs: afterwards nothing is held.
+                watched._session.look_now()
+                (finding,) = watched.findings
+                break
+    assert finding.held_by.startswith("a running loop's cycle -> inside a cycle -> list of")
+
+
+def test_a_window_that_was_opened_in_another_thread_is_opened_anew():
+    from plimsoll_watch._making import Making
+
+    making = Making()
+    other = threading.Thread(target=making.open)
+    other.start()
+    other.join()
+    assert making.open()
+    kept = torch.ones(8)
+    making.close()
+    assert kept.untyped_storage()._cdata in making.rows and not making.is_open
+
+
+def test_no_window_is_opened_within_backward():
+    from plimsoll_watch._making import Making
+
+    making, opened = Making(), []
+    x = torch.ones(4, requires_grad=True)
+    x.register_hook(lambda _: opened.append(making.open()))
+    x.sum().backward()
+    assert opened == [False] and "within backward" in making.refused
+    assert making.open()
+    making.close()
+
+
+def test_a_second_watch_keeps_its_socket(tmp_path, monkeypatch):
+    import os
+
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    first = watch(live=True)
+    with first:
+        path = first._session.live._socket.path
+    with watch(live=True) as second:
+        assert second._session.live._socket.path == path
+        # What the first one's thread does when it comes by.
+        first._session.live._socket.close()
+        assert os.path.exists(path)
+    assert not os.path.exists(path)

@@ -54,6 +54,8 @@ class LeakChecker:
         self._with_lines = lines
         self._making: Any = None
         self._baseline: collections.Counter[Any] | None = None
+        # The storages of each holder then.
+        self._storages: dict[Any, int] = {}
 
     def exclude(self, *what: Any) -> None:
         """More that is not to be reported."""
@@ -75,6 +77,7 @@ class LeakChecker:
             warnings.warn(said, LeakWarning, stacklevel=2)
         elif self._baseline is None:
             self._baseline = now
+            self._storages = {edge: len(keys) for edge, keys in owners.items()}
         else:
             found = self._more(self._baseline, now, owners, census)
         if self._with_lines:
@@ -118,7 +121,8 @@ class LeakChecker:
             line = lines.most_common(1)[0][0] if lines else None
             if not self._excluded.names(list(lines), steps_of(owner.hold)):
                 shapes = list(dict.fromkeys(census.shapes[key] for key in new))[:3]
-                found.append(Kept(more, len(new), shapes, owner.kind, line, words_of(owner.hold)))
+                storages = max(len(owners[edge]) - self._storages.get(edge, 0), 1)
+                found.append(Kept(more, storages, shapes, owner.kind, line, words_of(owner.hold)))
         return sorted(found, key=lambda kept: -kept.bytes)
 
     def close(self) -> None:

@@ -100,7 +100,7 @@ class Reporter:
         self.is_done = False
         self._missing = "watch: the program did not import PyTorch; there was nothing to watch\n"
         # The program may replace or close its own; the report needs the one that was there.
-        self._errors = os.dup(2)
+        self._errors, self._errors_are = _kept_errors()
 
     def begin(self) -> None:
         """Called where the program imports PyTorch: nothing that fails here may fail there."""
@@ -154,8 +154,10 @@ class Reporter:
     def _say(self, report: bytes) -> None:
         """To standard error, if anybody reads it: the program ends as it would in any case."""
         with contextlib.suppress(OSError):
-            while report:
-                report = report[os.write(self._errors, report) :]
+            # The program may have closed ours, and opened a file of its own under the same number.
+            descriptor = next((one for one in (self._errors, 2) if _file_at(one) == self._errors_are is not None), None)
+            while report and descriptor is not None:
+                report = report[os.write(descriptor, report) :]
 
     def _write(self, is_final: bool) -> None:
         from ._page import page
@@ -219,6 +221,22 @@ class Reporter:
             self.session.take_snapshot(error)
         self._write(is_final=True)
         return bool(self.session.verdicts)
+
+
+def _kept_errors() -> tuple[int, tuple[int, int] | None]:
+    """A descriptor of standard error that stays, and which file it is; none where the program is started without one."""
+    try:
+        return os.dup(2), _file_at(2)
+    except OSError:
+        return 2, None
+
+
+def _file_at(descriptor: int) -> tuple[int, int] | None:
+    try:
+        facts = os.fstat(descriptor)
+    except OSError:
+        return None
+    return facts.st_dev, facts.st_ino
 
 
 def main(arguments: list[str]) -> NoReturn:

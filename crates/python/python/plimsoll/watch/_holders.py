@@ -11,6 +11,7 @@ import dis
 import functools
 import gc
 import inspect
+import itertools
 import sys
 import threading
 import types
@@ -26,8 +27,12 @@ MOST_ENTRIES = 20_000
 # Mappings up to this length name their keys; longer ones are told by their length.
 NAMED_KEYS = 16
 
-_ASKS_FOR_LOCALS = {"locals", "vars", "dir", "eval", "exec"}
-_asking: dict[types.CodeType, bool] = {}
+# Python's functions that have to do with the dictionary of a frame's locals; `vars` only without arguments.
+_ASKS_FOR_LOCALS = {"locals", "vars", "eval", "exec"}
+_asking: dict[types.CodeType, frozenset[str]] = {}
+# Iterators of the interpreter that hold others, or what those have given.
+_ITERATORS = {itertools.cycle, itertools.chain, itertools.islice, itertools.starmap, itertools.takewhile, itertools.dropwhile}
+_ITERATORS |= {itertools.filterfalse, itertools.zip_longest, zip, enumerate, map, filter}
 _LEAVES = (str, bytes, bytearray, int, float, complex, range, types.ModuleType, types.CodeType, types.BuiltinFunctionType)
 _ENTRIES = {list: list.__iter__, tuple: tuple.__iter__, set: set.__iter__, frozenset: frozenset.__iter__}
 _ENTRIES[collections.deque] = collections.deque.__iter__
@@ -197,6 +202,9 @@ class Walk:
                 if frame is not None:
                     self.add(one, Hold(None, "loop", "", f"generator {frame.f_code.co_name}()"))
                 continue
+            if kind in _ITERATORS:
+                self.add(one, Hold(None, "loop", "", kind.__name__))
+                continue
             if kind not in is_iterator:
                 classes = list(_class_dicts(kind))
                 is_iterator[kind] = any("__next__" in names and _is_user_class(names) for names in classes)
@@ -216,7 +224,7 @@ class Walk:
 
     def _locals_of(self, frame: types.FrameType, parent: Hold | None, how: str) -> None:
         is_cached = sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED
-        if is_cached and _asks_for_locals(frame.f_code):
+        if is_cached and _asks_for_locals(frame.f_code, frame.f_globals):
             # The program may have this frame's dictionary, and reading it here would fill it anew.
             return
         names = frame.f_locals
@@ -224,8 +232,9 @@ class Walk:
             return
         for name, value in list(names.items()):
             self.add(value, Hold(parent, how, name, frame.f_code.co_name))
-        # Before 3.13 this dictionary is cached on the frame and would keep its values alive.
-        if is_cached:
+        # Before 3.13 this dictionary is cached on the frame and would keep its values alive. Who else has it,
+        # besides the frame, this name and the question, has got it from the frame.
+        if is_cached and sys.getrefcount(names) <= 3:
             names.clear()
 
     def run(self) -> None:
@@ -273,7 +282,9 @@ class Walk:
         for key, item in entries[-MOST_ENTRIES:]:
             has_name = length <= NAMED_KEYS and type(key) in (str, int)
             self.add(item, Hold(hold, "item", repr(key)[:40], of, length) if has_name else entry)
-            self.add(key, at_key)
+            # Parameters are no one's by being the keys of their state: it goes with them.
+            if not hold.is_optimizer_state:
+                self.add(key, at_key)
         if type(value) is not dict:
             self.attributes(value, hold)
 
@@ -374,15 +385,24 @@ def _frame_of_user(waiting: Any) -> types.FrameType | None:
     return frame.__get__(waiting) if is_user_code(code.__get__(waiting)) else None
 
 
-def _asks_for_locals(code: types.CodeType) -> bool:
+def _asks_for_locals(code: types.CodeType, names: dict[str, Any]) -> bool:
+    """Whether a function uses one of those; `names` are the globals, where the program may have others of the same name."""
     if _ASKS_FOR_LOCALS.isdisjoint(code.co_names):
         return False
     known = _asking.get(code)
     if known is None:
         # The same words are names of methods too: `model.eval()`.
-        loads = (one for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "LOAD_NAME"))
-        known = _asking[code] = any(one.argval in _ASKS_FOR_LOCALS for one in loads)
-    return known
+        loads = [one for one in dis.get_instructions(code) if one.opname not in ("CACHE", "PUSH_NULL")]
+        known = _asking[code] = frozenset(
+            one.argval
+            for one, after in itertools.zip_longest(loads, loads[1:])
+            if one.opname in ("LOAD_GLOBAL", "LOAD_NAME") and one.argval in _ASKS_FOR_LOCALS
+            if one.argval != "vars" or (after is not None and after.opname in _CALLS and after.argval == 0)
+        )
+    return any(name not in names for name in known)
+
+
+_CALLS = ("CALL", "PRECALL", "CALL_FUNCTION")
 
 
 def _module_file(module: Any) -> str | None:

@@ -87,6 +87,7 @@ class LiveSocket:
             self._listener.close()
             raise CannotServe(str(error)) from error
         self._clients: dict[socket.socket, bytes] = {}
+        self._is_removed = False
 
     def wait(self, seconds: float) -> None:
         """Waits for somebody who asks, for at most so long, and answers."""
@@ -132,8 +133,10 @@ class LiveSocket:
         return bool(got) and len(asked) < MOST_ASKED
 
     def close(self) -> None:
-        """Removes the socket. The thread that serves closes the rest when it comes by."""
-        if os.getpid() == self._pid:
+        """Removes the socket, once: another may have its name afterwards. The thread that serves closes the rest when it
+        comes by."""
+        was_removed, self._is_removed = self._is_removed, True
+        if os.getpid() == self._pid and not was_removed:
             try:
                 os.remove(self.path)
             except OSError:  # somebody has cleaned up

@@ -12,7 +12,7 @@ from typing import Any, Iterator
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode, _get_current_dispatch_mode_stack
 
 from ._places import Place, is_programs_own, place_of
 
@@ -138,6 +138,8 @@ class Making:
         self.on_join: Any = None
         self.full = False
         self.trouble: str | None = None
+        # Why the latest window could not be opened.
+        self.refused = ""
         self._mode: _Noting | None = None
         self._thread = 0
         # Whether operations outside `inference_mode()` come to the mode: leaving such a block puts back
@@ -203,11 +205,18 @@ class Making:
     def open(self) -> bool:
         """Opens a window on this thread, unless the program has a dispatch mode of its own on: modes are a stack, and
         the program's must come off first."""
+        if self._mode is not None and not self._is_on():
+            # It was put on in backward, which puts the stack back afterwards, or in another thread.
+            self._mode = None
         if self._mode is not None:
             self.is_noting = True
             self._since = self.step
             return True
         if _get_current_dispatch_mode() is not None:
+            self.refused = "the program has a dispatch mode of its own on: lines are not noted under it"
+            return False
+        if _graph_task() >= 0:
+            self.refused = "steps ended within backward, where noting cannot begin: lines may be missing"
             return False
         mode = _Noting(self)
         try:
@@ -219,6 +228,10 @@ class Making:
         self._is_outside = not torch.is_inference_mode_enabled()
         self.is_noting, self._since = True, self.step
         return True
+
+    def _is_on(self) -> bool:
+        """Whether the mode is among those of this thread."""
+        return self._thread == threading.get_ident() and any(one is self._mode for one in _get_current_dispatch_mode_stack())
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -302,6 +315,12 @@ class Making:
         if gone:
             self.full = False
         return gone
+
+
+def _graph_task() -> int:
+    """The number of the backward pass that runs in this thread; negative if none does."""
+    task = getattr(torch._C, "_current_graph_task_id", None)
+    return task() if task is not None else -1
 
 
 def _oldest_of_each_line(rows: list[Row]) -> list[Row]:

@@ -15,6 +15,8 @@ from ._places import Place
 
 # Further holders of the same bytes that are looked for.
 MOST_OTHERS = 2
+# Holders that are named where a line is spread over several.
+MOST_SHARED = 8
 # Lines that a finding names.
 MOST_LINES = 4
 # Walks through all that was imported: each takes long.
@@ -146,7 +148,7 @@ def finding_of(group: Group, others: list[Hold], step: int) -> Finding | None:
         files=[f"{place.file}:{place.line}" for place in lines],
         kind=kind,
         held_by=words_of(owner.hold),
-        also_held_by=[(words_of(hold), steps_of(hold)) for hold in (*group.shared_with[:MOST_OTHERS], *others)],
+        also_held_by=_also(group.shared_with, others),
         path=steps_of(owner.hold),
         cause=cause,
         remedy=remedy,
@@ -155,6 +157,13 @@ def finding_of(group: Group, others: list[Hold], step: int) -> Finding | None:
         seen_at_step=step,
         phase=group.phases.most_common(1)[0][0],
     )
+
+
+def _also(shared: list[Hold], others: list[Hold]) -> list[tuple[str, list[dict[str, Any]]]]:
+    """Those that are told as further holders: of many that share the bytes the first, and how many more there are."""
+    told = [(words_of(hold), steps_of(hold)) for hold in (*shared[:MOST_SHARED], *others)]
+    left = len(shared) - MOST_SHARED
+    return [*told, (f"{left} more holders", [])] if left > 0 else told
 
 
 def nodes_finding(growing: GrowingNodes, others: list[Hold], step: int) -> Finding:

@@ -277,8 +277,7 @@ class Session:
             if self.live is not None:
                 self.live.step_ended(step, lambda: self._census(has_modules=True, must_be_whole=False))
         if not self.windows.tick(step):
-            own = "the program has a dispatch mode of its own on: lines are not noted under it"
-            self._limit(self.making.trouble or own)
+            self._limit(self.making.trouble or self.making.refused)
         if self.windows.alarmed:
             # Small results may hold large graphs: count nodes now and after the window.
             self._census_at |= {step + 1, step + WINDOW_STEPS}

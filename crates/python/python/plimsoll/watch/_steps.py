@@ -48,6 +48,9 @@ class Steps:
         # The optimizer that is the clock, weakly: its next step needs no look at the line it is on.
         self._optimizer: Callable[[], Any] = lambda: None
         self._others = 0
+        # Steps of other optimizers like the clock since its own last one, and between its last two.
+        self._alike = 0
+        self._alike_between = 0
         self._depth = 0
         self._loaders = collections.deque([lambda: None], maxlen=4)
         self._is_new = False
@@ -111,6 +114,7 @@ class Steps:
         self._is_new = self.rank > NOTHING
         self.rank, self._clock, self._others = rank, who, 0
         self._optimizer = lambda: None
+        self._alike = self._alike_between = 0
         if rank > MODULE:
             self._end_calls()
         if rank > BACKWARD:
@@ -131,6 +135,8 @@ class Steps:
     def _optimizer_stepped(self, optimizer: Any, *_: Any) -> None:
         if self._optimizer() is optimizer:
             # The way of nearly all steps: little code, as all of it comes cold from memory.
+            if self._alike:
+                self._alike_between, self._alike = self._alike, 0
             if self.count + 1 < self.quiet_until:
                 self.count += 1
                 self._others = 0
@@ -140,8 +146,16 @@ class Steps:
         # Not the optimizer's identity: one that is made anew in each step is the same clock.
         place = place_of_waiting(sys._getframe(1))
         who = (place and place[:2], *_parameters_of(optimizer))
+        clock = self._optimizer()
+        if clock is not None and who == self._clock:
+            # One of several that live and are alike, a parameter each: if the clock steps again it is one of them.
+            self._alike += 1
+            if 0 < self._alike_between and self._alike <= self._alike_between + QUIET_TICKS:
+                return
+            if self._alike > self._alike_between + QUIET_TICKS and self._alike_between:
+                clock, self._alike, self._alike_between = None, 0, 0
         self.tick(OPTIMIZER, who)
-        if self._clock == who:
+        if self._clock == who and clock is None:
             self._optimizer = weakref.ref(optimizer)
 
     def _follow_loaders(self) -> None:

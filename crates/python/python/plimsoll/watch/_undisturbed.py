@@ -71,11 +71,13 @@ class Moment:
         kept = min(max(4 * Moment._took, _LEAST_KEPT), _MOST_KEPT)
         self._interval = sys.getswitchinterval()
         kept = max(kept, self._interval)
+        # While the interpreter changes hands quickly: reading a folder gives it away.
+        tasks = [task.encode() for task in os.listdir(_TASKS)] if _C is not None else []
         sys.setswitchinterval(kept)
         # As it is read back, to tell whether the program has set another one meanwhile.
         self._kept = sys.getswitchinterval()
         deadline = time.perf_counter() + self._patience
-        while not (is_idle := _are_others_idle()) and time.perf_counter() < deadline:
+        while not (is_idle := _are_others_idle(tasks)) and time.perf_counter() < deadline:
             pass
         if is_idle:
             self._until = time.perf_counter() + _READ_PART * kept
@@ -93,18 +95,18 @@ class Moment:
             sys.setswitchinterval(self._interval)
 
 
-def _are_others_idle() -> bool:
+def _are_others_idle(tasks: list[bytes]) -> bool:
     """Whether every other thread waits for something else than the interpreter, and none is in backward. Threads that wait in
     Python's own modules are known by that. For others the system is asked, and then all threads of the process must sleep while
     the interpreter is given away: one that computes may do it for another that waits for it."""
     if _do_frames_wait():
         return True
-    if _C is None:
-        return False
-    before = _sleeping([task.encode() for task in os.listdir(_TASKS)])
+    before = _sleeping(tasks) if _C is not None and not _is_any_in_backward() else None
     time.sleep(_GIVEN_SECONDS)
+    if before is None:
+        return False
     # From here on without a call that would give the interpreter away.
-    return before is not None and not _is_any_in_backward() and _sleeping(list(before)) == before and _count() == len(before) + 1
+    return not _is_any_in_backward() and _sleeping(list(before)) == before and _count() == len(before) + 1
 
 
 def _do_frames_wait() -> bool:
