@@ -252,14 +252,27 @@ def test_what_only_an_iterator_of_python_holds_is_named():
     assert finding.held_by.startswith("a running loop's cycle -> inside a cycle -> list of")
 
 
-def test_a_window_that_was_opened_in_another_thread_is_opened_anew():
+def test_a_window_that_was_opened_in_another_thread_is_opened_anew_after_it():
+    from torch.utils._python_dispatch import _get_current_dispatch_mode
     from plimsoll_watch._making import Making
 
-    making = Making()
-    other = threading.Thread(target=making.open)
+    making, is_open, goes_on = Making(), threading.Event(), threading.Event()
+
+    def opens():
+        making.open()
+        is_open.set()
+        goes_on.wait(60)
+
+    other = threading.Thread(target=opens)
     other.start()
+    assert is_open.wait(60) and making.open()
+    # There is one at a time, and the other thread has it.
+    assert _get_current_dispatch_mode() is None
+    goes_on.set()
     other.join()
-    assert making.open()
+    while len(sys._current_frames()) > len(threading.enumerate()):
+        time.sleep(0.01)
+    assert making.open() and _get_current_dispatch_mode() is not None
     kept = torch.ones(8)
     making.close()
     assert kept.untyped_storage()._cdata in making.rows and not making.is_open

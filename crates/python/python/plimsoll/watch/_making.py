@@ -206,7 +206,7 @@ class Making:
         """Opens a window on this thread, unless the program has a dispatch mode of its own on: modes are a stack, and
         the program's must come off first."""
         if self._mode is not None and not self._is_on():
-            # It was put on in backward, which puts the stack back afterwards, or in another thread.
+            # It was put on in backward, which puts the stack back afterwards, or in a thread that has ended.
             self._mode = None
         if self._mode is not None:
             self.is_noting = True
@@ -230,8 +230,10 @@ class Making:
         return True
 
     def _is_on(self) -> bool:
-        """Whether the mode is among those of this thread."""
-        return self._thread == threading.get_ident() and any(one is self._mode for one in _get_current_dispatch_mode_stack())
+        """Whether the mode is still on: in this thread, or in another one that goes on, which alone can take it off."""
+        if self._thread != threading.get_ident():
+            return self._thread in sys._current_frames()
+        return any(one is self._mode for one in _get_current_dispatch_mode_stack())
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
