@@ -4,7 +4,7 @@
 
 pub use system::{RawTerminal, terminal_size};
 #[cfg(unix)]
-pub(crate) use unix::{peer, user_id};
+pub(crate) use unix::{peer, stop_listening, user_id};
 
 #[cfg(not(unix))]
 mod system {
@@ -43,13 +43,19 @@ mod unix {
     use std::io::{self, Read};
     use std::mem::MaybeUninit;
     use std::os::fd::AsRawFd;
-    use std::os::unix::net::UnixStream;
+    use std::os::unix::net::{UnixListener, UnixStream};
     use std::time::Duration;
 
     /// The user that this process acts for.
     pub(crate) fn user_id() -> u32 {
         // SAFETY: the call takes nothing and cannot fail.
         unsafe { libc::geteuid() }
+    }
+
+    /// Lets nobody connect any more, and wakes whoever waits for one that does.
+    pub(crate) fn stop_listening(listener: &UnixListener) {
+        // SAFETY: `listener` keeps its descriptor open; the call touches no memory of ours.
+        unsafe { libc::shutdown(listener.as_raw_fd(), libc::SHUT_RDWR) };
     }
 
     /// User and, where the system tells it, process at the other end of a socket.

@@ -51,6 +51,7 @@ type Connections = Arc<Mutex<Vec<(UnixStream, JoinHandle<()>)>>>;
 pub struct Server {
     path: PathBuf,
     pid: u32,
+    listener: Arc<UnixListener>,
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     connections: Connections,
@@ -80,17 +81,18 @@ impl Server {
         if client::is_answered(&path) {
             return Err(failed(io::Error::other("this process serves them already")));
         }
-        let listener = bound(folder, pid, &path).map_err(failed)?;
+        let listener = Arc::new(bound(folder, pid, &path).map_err(failed)?);
         let is_over = Arc::new(AtomicBool::new(false));
         let connections = Connections::default();
         let (over, open, source) =
             (is_over.clone(), connections.clone(), Arc::new(source) as Source);
+        let listening = listener.clone();
         let thread = thread::Builder::new()
             .name("plimsoll live".to_string())
-            .spawn(move || accept(&listener, &over, &open, &source))
+            .spawn(move || accept(&listening, &over, &open, &source))
             .map_err(failed)?;
         steps::follow(true);
-        Ok(Server { path, pid, is_over, thread: Some(thread), connections })
+        Ok(Server { path, pid, listener, is_over, thread: Some(thread), connections })
     }
 
     /// The socket.
@@ -107,8 +109,10 @@ impl Drop for Server {
         }
         steps::follow(false);
         self.is_over.store(true, Ordering::Relaxed);
-        // Wakes the thread; it fails only if the thread has ended.
+        // Wakes the thread: by its name where the system asks for that, and by the socket itself
+        // where somebody has removed the file.
         let _ = UnixStream::connect(&self.path);
+        system::stop_listening(&self.listener);
         let _ = fs::remove_file(&self.path);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -224,6 +228,18 @@ mod tests {
 
     fn seven() -> Figures {
         Figures { live: VERSION, step: 7, ..Figures::default() }
+    }
+
+    #[test]
+    fn a_server_ends_although_its_file_is_gone() {
+        let folder = scratch("gone");
+        let server = Server::start_in(&folder, seven).unwrap();
+        let mut open = Connection::open(server.path()).unwrap();
+        assert_eq!(open.figures().unwrap(), seven());
+        fs::remove_file(server.path()).unwrap();
+        drop(server);
+        assert!(open.figures().is_err());
+        fs::remove_dir(&folder).unwrap();
     }
 
     #[test]
