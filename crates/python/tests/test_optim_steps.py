@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import warnings
 
 import plimsoll
 import pytest
@@ -196,7 +197,9 @@ def test_lbfgs_goes_down_rosenbrocks_valley_as_pytorchs_does():
         loss.backward()
         return loss
 
-    first = optimizer.step(closure)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        first = optimizer.step(closure)
     assert first.item() == pytest.approx(24.2)
     assert param.tolist() == pytest.approx([0.9999814210791366, 0.9999619651810989], rel=1e-12)
     kept = optimizer.state[param]

@@ -70,7 +70,9 @@ class LBFGS(Optimizer):
         """The loss as the closure gave it, and as a number that is to fall."""
         with enable_grad(), _plimsoll._Phase("forward"):
             loss = closure()
-        return loss, -float(loss) if self.param_groups[0].get("maximize") else float(loss)
+        # Without its graph: the program is not to be warned of a number that this asks for.
+        number = float(loss.detach() if isinstance(loss, Tensor) else loss)
+        return loss, -number if self.param_groups[0].get("maximize") else number
 
     def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
         """One step of up to `max_iter` iterations. `closure` clears the gradients, computes the loss and its gradients, and
