@@ -105,6 +105,25 @@ def test_gradients_are_read_beside_a_thread_that_sleeps():
         other.join()
 
 
+def test_nothing_is_read_when_the_moment_is_over():
+    """A long census: other threads may have got the interpreter since."""
+    from plimsoll_watch._gradients import Gradients
+
+    y = torch.ones(4, requires_grad=True) * 2
+    goes_on = threading.Event()
+    other = threading.Thread(target=goes_on.wait, args=(60,))
+    other.start()
+    try:
+        with Gradients(patience=60) as gradients:
+            node = gradients.node(y)
+            assert node is not None and gradients.before(node) and gradients.is_whole
+            gradients._moment._until = time.perf_counter()
+            assert gradients.node(y) is None and gradients.before(node) == [] and not gradients.is_whole
+    finally:
+        goes_on.set()
+        other.join()
+
+
 def test_a_look_that_is_not_whole_is_not_judged_and_stays_due(monkeypatch):
     """Nothing is named or counted by it; the next one that is whole tells the same as ever."""
     is_idle = [False]
