@@ -19,7 +19,7 @@ from ._undisturbed import PATIENCE
 MOST_NODES = 500_000
 # A subclass may define these otherwise.
 _DIM, _NUMEL, _ELEMENT_SIZE = torch.Tensor.dim, torch.Tensor.numel, torch.Tensor.element_size
-_SHAPE = torch.Tensor.shape.__get__  # type: ignore[attr-defined]
+_SHAPE = torch.Tensor.shape.__get__
 _NAMES_OF_HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 _HOOKS = [getattr(torch.Tensor, name) for name in _NAMES_OF_HOOKS if hasattr(torch.Tensor, name)]
 

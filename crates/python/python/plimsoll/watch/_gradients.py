@@ -11,12 +11,12 @@ import torch
 
 from ._undisturbed import PATIENCE, Moment
 
-_GRAD = torch.Tensor.grad.__get__  # type: ignore[attr-defined]
-_NODE = torch.Tensor.grad_fn.__get__  # type: ignore[attr-defined]
-_IS_LEAF = torch.Tensor.is_leaf.__get__  # type: ignore[attr-defined]
-_REQUIRES = torch.Tensor.requires_grad.__get__  # type: ignore[attr-defined]
+_GRAD = torch.Tensor.grad.__get__
+_NODE = torch.Tensor.grad_fn.__get__
+_IS_LEAF = torch.Tensor.is_leaf.__get__
+_REQUIRES = torch.Tensor.requires_grad.__get__
 _IS_VIEW = torch.Tensor._is_view
-_RETAINS = torch.Tensor.retains_grad.__get__  # type: ignore[attr-defined]
+_RETAINS = torch.Tensor.retains_grad.__get__
 # A node of PyTorch's own that puts a gradient into a leaf: only it has the leaf as `variable`.
 _ACCUMULATES = "AccumulateGrad"
 # Nodes of functions that programs define. What these set on their context is on the node, and hides methods of
@@ -66,7 +66,7 @@ class Gradients:
         """The gradient that a tensor has."""
         if not _REQUIRES(tensor) or not (self.is_leaf(tensor) or self._ask(_RETAINS, tensor, False)):
             return None
-        return self._ask(_GRAD, tensor, None)  # type: ignore[no-any-return]
+        return self._ask(_GRAD, tensor, None)
 
     def node(self, tensor: torch.Tensor) -> Any:
         """The node that made a tensor. A view of what was written to meanwhile says that it takes no gradients until it is asked
@@ -75,7 +75,7 @@ class Gradients:
 
     def sequence(self, node: Any) -> int:
         """How early a node was made."""
-        return type(node)._sequence_nr(node) if self._may_read() else 0  # type: ignore[no-any-return]
+        return type(node)._sequence_nr(node) if self._may_read() else 0
 
     def name(self, node: Any) -> str:
         return type(node).name(node)  # type: ignore[no-any-return]
@@ -88,7 +88,7 @@ class Gradients:
         """The leaf whose gradient a node adds to."""
         if type(node).__name__ != _ACCUMULATES or issubclass(type(node), _OWN_FUNCTIONS) or not self._may_read():
             return None
-        return node.variable  # type: ignore[no-any-return]
+        return node.variable
 
     def saved(self, node: Any) -> Iterator[tuple[str, Any, Any]]:
         """What a node has saved: a name, the tensor or what a hook packed, and the hook that unpacks it, which is not called."""
