@@ -28,8 +28,14 @@ pub struct HostPages;
 
 impl AddressSpace for HostPages {
     fn reserve_range(&self, bytes: usize) -> Result<NonZeroUsize, SourceFull> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: at an address of the kernel's choice, so it touches nothing that exists.
-        unsafe { map_closed(None, bytes) }
+        let mapped = unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
+        if mapped == libc::MAP_FAILED {
+            return Err(SourceFull::because(format!("mmap: {}", io::Error::last_os_error())));
+        }
+        NonZeroUsize::new(mapped.expose_provenance())
+            .ok_or_else(|| SourceFull::because("mmap gave address 0"))
     }
 
     unsafe fn release_range(&self, address: NonZeroUsize, bytes: usize) {
@@ -53,38 +59,26 @@ impl AddressSpace for HostPages {
     }
 
     unsafe fn unmap(&self, address: NonZeroUsize, bytes: usize, _page_bytes: usize) {
-        // A new closed mapping in the place of the pages gives their memory back at once.
+        // The mapping stays, so that the addresses are ours whatever fails. A new one in its place
+        // was refused: the kernel may take the old one away and then have none to give, and
+        // `release_range` would unmap what somebody else has put there meanwhile.
+        let at = pointer(address);
         // SAFETY: the caller promises mapped pages of a range of ours that nothing uses any more.
-        let closed = unsafe { map_closed(Some(address), bytes) };
-        debug_assert!(closed.is_ok(), "{closed:?}");
+        unsafe {
+            if libc::madvise(at, bytes, libc::MADV_DONTNEED) != 0 {
+                // A program that locks its memory has locked this too.
+                libc::munlock(at, bytes);
+                let failed = libc::madvise(at, bytes, libc::MADV_DONTNEED);
+                debug_assert_eq!(failed, 0, "madvise: {}", io::Error::last_os_error());
+            }
+            // Where this fails the pages may still be touched, and are empty: no harm.
+            libc::mprotect(at, bytes, libc::PROT_NONE);
+        }
     }
 }
 
 fn pointer(address: NonZeroUsize) -> *mut libc::c_void {
     ptr::with_exposed_provenance_mut(address.get())
-}
-
-/// Maps `bytes` that nobody may touch, at `place` if there is one.
-///
-/// # Safety
-/// `place` and the bytes behind it are in a range of ours, and nothing uses them.
-unsafe fn map_closed(
-    place: Option<NonZeroUsize>,
-    bytes: usize,
-) -> Result<NonZeroUsize, SourceFull> {
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    let (hint, flags) = match place {
-        Some(address) => (pointer(address), flags | libc::MAP_FIXED),
-        None => (ptr::null_mut(), flags),
-    };
-    // SAFETY: without a place the kernel chooses one where nothing is; with one, the caller
-    // promises that nothing uses what is replaced.
-    let mapped = unsafe { libc::mmap(hint, bytes, libc::PROT_NONE, flags, -1, 0) };
-    if mapped == libc::MAP_FAILED {
-        return Err(SourceFull::because(format!("mmap: {}", io::Error::last_os_error())));
-    }
-    NonZeroUsize::new(mapped.expose_provenance())
-        .ok_or_else(|| SourceFull::because("mmap gave address 0"))
 }
 
 #[cfg(all(test, not(miri)))]
@@ -106,6 +100,16 @@ mod tests {
             assert_eq!((byte(0).read(), byte(2).read()), (1, 3));
             HostPages.map(at(1), PAGE, PAGE).unwrap();
             assert_eq!(byte(1).read(), 0, "the memory went back and new memory came");
+            byte(1).write(9);
+            // Locked pages go back too; where locking is not allowed, they are like others.
+            libc::mlock(pointer(at(1)), 4096);
+            HostPages.unmap(at(1), PAGE, PAGE);
+            let mut resident = [0_u8; PAGE / 4096];
+            // The range is still ours: `mincore` fails for addresses that nobody has.
+            let known = libc::mincore(pointer(at(1)), PAGE, resident.as_mut_ptr());
+            assert_eq!((known, resident.iter().any(|page| page & 1 == 1)), (0, false));
+            HostPages.map(at(1), PAGE, PAGE).unwrap();
+            assert_eq!(byte(1).read(), 0);
             HostPages.unmap(at(0), 3 * PAGE, PAGE);
             HostPages.release_range(range, 4 * PAGE);
         }
