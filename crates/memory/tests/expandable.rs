@@ -228,6 +228,38 @@ fn garbage_and_the_soft_limit_take_the_pages_they_need() {
     assert_nothing_left(arena, &helm);
 }
 
+/// Notes what it was asked for, and gives nothing up.
+struct Asked(Mutex<Vec<usize>>);
+
+impl Reclaim for Asked {
+    fn reclaim(&self, shortage: &Shortage) -> usize {
+        self.0.lock().unwrap().push(shortage.wanted_bytes);
+        0
+    }
+}
+
+#[test]
+fn the_soft_limit_counts_the_pages_that_are_missing() {
+    let asked: &Asked = Box::leak(Box::new(Asked(Mutex::default())));
+    let text = "expandable_segments:True,memory_soft_limit:120MiB";
+    let (arena, helm) = support::arena(None, &Configuration::parse(text).unwrap());
+    arena.set_reclaimer(asked);
+    let held = [45, 45, 25].map(|mib| arena.allocate(&request(mib * MIB)).unwrap());
+    // 10 MiB of the fifth page were free, so that one more was enough.
+    assert_eq!((reserved(arena), asked.0.lock().unwrap().len()), (120 * MIB, 0));
+    let [first, second, last] = held;
+    drop((first, last));
+    // Two whole pages lie free at the start and one at the end, beside a part of one. To grow at
+    // the end takes two pages more: 160 MiB. The pages at the start go, not what is live.
+    let large = arena.allocate(&request(65 * MIB)).unwrap();
+    assert_eq!((reserved(arena), asked.0.lock().unwrap().len()), (120 * MIB, 0));
+    // One page above the limit, and nothing is cached.
+    let over = arena.allocate(&request(20 * MIB)).unwrap();
+    assert_eq!((reserved(arena), &asked.0.lock().unwrap()[..]), (140 * MIB, &[20 * MIB][..]));
+    drop((second, large, over));
+    assert_nothing_left(arena, &helm);
+}
+
 #[test]
 fn limits_are_on_the_bytes_that_are_mapped() {
     let (arena, helm) = arena(None, &expandable().with_limit(Some(60 * MIB)));

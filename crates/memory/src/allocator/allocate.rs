@@ -96,7 +96,7 @@ impl Arena {
     #[cold]
     fn climb(&'static self, fit: &Fit, request: &Request) -> Result<Granted> {
         self.release_uncached();
-        self.collect_excess(fit.segment_bytes);
+        self.collect_excess(fit, request);
         let refusal = match self.grow(fit, request) {
             Ok(granted) => return Ok(granted),
             Err(refusal) => refusal,

@@ -15,6 +15,7 @@ use crate::allocator::pages::Part;
 use crate::allocator::pool_id::PoolId;
 use crate::allocator::pools::Lane;
 use crate::allocator::records::SegmentRecord;
+use crate::allocator::request::Request;
 use crate::allocator::shortage::Shortage;
 use crate::allocator::size_class::Fit;
 use crate::allocator::state::{Detached, State};
@@ -155,31 +156,32 @@ impl Arena {
         })
     }
 
-    /// Before `bytes` are reserved: gives back the cached segments that lay idle longest, as far as
-    /// the soft limit and the garbage threshold ask for.
-    pub(crate) fn collect_excess(&self, bytes: usize) {
-        let (excess, soft_excess) = {
-            let state = self.state();
-            let reserved = state.ledger.reserved_bytes();
-            let soft = state.limits.soft_bytes;
-            let over = soft.map_or(0, |soft| (reserved + bytes).saturating_sub(soft));
-            (state.limits.excess(reserved, bytes), over)
-        };
-        if excess == 0 {
-            return;
-        }
-        let released = self.release_where(|state| {
-            let mut parts = leavable(state);
-            parts.retain(|part| state.blocks[part.block].pool == Pool::Large);
-            parts.sort_unstable_by_key(|part| {
-                let block = &state.blocks[part.block];
-                (block.freed_at(), state.segments[block.segment].birth, block.address)
+    /// Before memory for a request is reserved: gives back the cached segments that lay idle
+    /// longest, as far as the soft limit and the garbage threshold ask for.
+    pub(crate) fn collect_excess(&self, fit: &Fit, request: &Request) {
+        let soft_excess = loop {
+            let (excess, soft_excess) = self.state().excess(fit, request);
+            if excess == 0 {
+                return;
+            }
+            let released = self.release_where(|state| {
+                let mut parts = leavable(state);
+                parts.retain(|part| state.blocks[part.block].pool == Pool::Large);
+                parts.sort_unstable_by_key(|part| {
+                    let block = &state.blocks[part.block];
+                    (block.freed_at(), state.segments[block.segment].birth, block.address)
+                });
+                as_much_as(parts, excess)
             });
-            as_much_as(parts, excess)
-        });
+            // Again, because pages may have gone that the request would have grown from: then more
+            // has to be mapped than before.
+            if released == 0 {
+                break soft_excess;
+            }
+        };
         // The garbage threshold is content with cached memory; the soft limit asks the program too.
-        if soft_excess > released {
-            self.reclaim(&Shortage::of_bytes(soft_excess - released));
+        if soft_excess > 0 {
+            self.reclaim(&Shortage::of_bytes(soft_excess));
             self.release_where(leavable);
         }
     }
@@ -260,6 +262,20 @@ impl Arena {
         drop(state);
         self.release_ranges(ranges);
         bytes
+    }
+}
+
+impl State {
+    /// How many bytes should go back before memory for a request is reserved, and how many of them
+    /// because of the soft limit.
+    fn excess(&mut self, fit: &Fit, request: &Request) -> (usize, usize) {
+        // The whole of a new segment, or the pages that an expandable one lacks.
+        let growth = if self.rules.expandable { self.growth(fit, request) } else { None };
+        let bytes = growth.map_or(fit.segment_bytes, |growth| growth.bytes);
+        let reserved = self.ledger.reserved_bytes();
+        let soft = self.limits.soft_bytes;
+        let over = soft.map_or(0, |soft| reserved.saturating_add(bytes).saturating_sub(soft));
+        (self.limits.excess(reserved, bytes), over)
     }
 }
 
