@@ -3,6 +3,7 @@
 mod support;
 
 use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 
 use plimsoll_core::Device;
 use plimsoll_memory::{
@@ -84,12 +85,94 @@ fn a_closed_pool_leaves_piece_by_piece_and_its_place_is_used_again() {
 }
 
 #[test]
-fn without_caching_nothing_stays_in_a_pool() {
+fn without_caching_a_pool_keeps_what_is_freed_until_it_closes() {
     let arena = arena(&Configuration::default().with_caching(false));
-    let pool = arena.open_pool(PoolPurpose::User);
-    drop(arena.allocate(&Request { pool: pool.id(), ..request(MIB) }).unwrap());
-    assert_eq!(pool.usage().reserved_bytes, 0);
+    let pool = arena.open_pool(PoolPurpose::Graph);
+    let from = |bytes| arena.allocate(&Request { pool: pool.id(), ..request(bytes) }).unwrap();
+    let (first, small) = (from(3 * MIB), from(MIB));
+    let (address, small_address) = (first.address(), small.address());
+    drop((first, small));
+    // What a graph's replays write must stay the pool's, whoever allocates and frees beside it.
+    drop(arena.allocate(&request(3 * MIB)).unwrap());
+    assert_eq!((arena.empty_cache(), arena.trim(0), arena.trim_idle()), (0, 0, 0));
+    assert_eq!((reserved(arena), pool.usage().reserved_bytes), (4 * MIB, 4 * MIB));
+    let elsewhere = arena.allocate(&request(3 * MIB)).unwrap();
+    assert_ne!(elsewhere.address(), address);
+    assert_eq!(from(3 * MIB).address(), address);
+    let part = from(1000);
+    assert_eq!(part.address(), small_address, "a part of the small one");
     arena.check_balanced().unwrap();
+    let id = pool.id();
+    drop(pool);
+    assert_eq!(arena.pool_usage(id).reserved_bytes, MIB, "the large one went");
+    drop(part);
+    assert_eq!(reserved(arena), 3 * MIB, "what lies elsewhere");
+    drop(elsewhere);
+    assert_eq!(reserved(arena), 0);
+    arena.check_balanced().unwrap();
+}
+
+#[test]
+fn memory_that_is_asked_of_a_closed_pool_leaves_when_it_is_free() {
+    let arena = arena(&Configuration::default());
+    let pool = arena.open_pool(PoolPurpose::User);
+    let id = pool.id();
+    drop(pool);
+    for part in [id, id.captured()] {
+        let late = arena.allocate(&Request { pool: part, ..request(30 * MIB) }).unwrap();
+        assert_eq!(arena.pool_usage(id).active_bytes, 30 * MIB);
+        drop(late);
+        assert_eq!(reserved(arena), 0);
+    }
+    arena.check_balanced().unwrap();
+}
+
+#[test]
+fn what_captures_allocate_serves_nobody_else_of_the_pool() {
+    let arena = arena(&Configuration::default());
+    let pool = arena.open_pool(PoolPurpose::Graph);
+    let (captured, beside) = (pool.id().captured(), pool.id());
+    assert_eq!((captured.pair(), captured.captured()), (beside.pair(), captured));
+    assert_eq!(PoolId::COMMON.captured(), PoolId::COMMON);
+    let from = |pool| arena.allocate(&Request { pool, ..request(5 * MIB) }).unwrap();
+    let addresses = [captured, beside].map(|pool| from(pool).address());
+    assert_ne!(addresses[0], addresses[1]);
+    assert_eq!([captured, beside].map(|pool| from(pool).address()), addresses);
+    assert_eq!((pool.usage().reserved_bytes, pool.usage().segments), (40 * MIB, 2));
+    let ids: Vec<PoolId> = arena.segments().iter().map(|segment| segment.pool_id).collect();
+    assert_eq!(ids, [beside; 2], "snapshots name one pool");
+    drop(pool);
+    assert_eq!(reserved(arena), 0);
+    arena.check_balanced().unwrap();
+}
+
+#[test]
+fn what_a_closed_pool_waits_for_leaves_with_the_next_allocation_or_free() {
+    for text in ["", "expandable_segments:True", "caching:False"] {
+        let (arena, helm) = support::arena(None, &Configuration::parse(text).unwrap());
+        helm.slow_streams.store(true, Ordering::SeqCst);
+        // What is found by a reading in between leaves too, and a cached block is enough to ask for.
+        for (by_free, read_before) in [(false, false), (false, true), (true, false), (true, true)] {
+            let pool = arena.open_pool(PoolPurpose::User);
+            let in_pool = arena.allocate(&Request { pool: pool.id(), ..request(20 * MIB) });
+            let (in_pool, kept) = (in_pool.unwrap(), arena.allocate(&request(1000)).unwrap());
+            in_pool.record_use(StreamId(1));
+            let id = pool.id();
+            drop((pool, in_pool));
+            assert_eq!(arena.pool_usage(id).active_bytes, 20 * MIB, "another stream uses it");
+            helm.pass(StreamId(1));
+            if read_before {
+                assert_eq!(arena.pending_bytes(), 0);
+            }
+            assert_eq!(arena.pool_usage(id).reserved_bytes, 20 * MIB);
+            match by_free {
+                true => drop(kept),
+                false => drop((arena.allocate(&request(1000)).unwrap(), kept)),
+            }
+            assert_eq!(arena.pool_usage(id).reserved_bytes, 0, "{text} {by_free} {read_before}");
+            arena.check_balanced().unwrap();
+        }
+    }
 }
 
 #[test]

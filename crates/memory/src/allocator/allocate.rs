@@ -89,13 +89,17 @@ impl Arena {
         state.ledger.history.prepare();
         state.tick += 1;
         state.finish_deferred();
-        state.reuse(fit, request, stamp)
+        let granted = state.reuse(fit, request, stamp);
+        if state.leaves_late {
+            drop(state);
+            self.release_eagerly();
+        }
+        granted
     }
 
     /// Rungs 3 to 8.
     #[cold]
     fn climb(&'static self, fit: &Fit, request: &Request) -> Result<Granted> {
-        self.release_uncached();
         self.collect_excess(fit, request);
         let refusal = match self.grow(fit, request) {
             Ok(granted) => return Ok(granted),

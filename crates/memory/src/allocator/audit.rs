@@ -81,9 +81,11 @@ impl State {
             return Err(format!("{records} block records, {} of them in segments", seen.len()));
         }
         let pooled: usize = self.lanes.iter().map(|lane| lane.count(&self.blocks)).sum();
-        let free = self.blocks.iter().filter(|(_, block)| block.state == BlockState::Free).count();
-        if self.rules.caching && pooled != free {
-            return Err(format!("{free} free blocks, {pooled} of them in pools"));
+        let free = self.blocks.iter().filter(|(_, block)| block.state == BlockState::Free);
+        let cached = |segment: u32| self.caches(self.segments[segment].lane as usize);
+        let free = free.filter(|(_, block)| cached(block.segment)).count();
+        if pooled != free {
+            return Err(format!("{free} free blocks are cached, {pooled} of them in pools"));
         }
         let listed = self.lanes.iter().flat_map(|lane| lane.unmapped()).copied();
         let listed: HashSet<u32> = listed.collect();

@@ -63,7 +63,7 @@ impl State {
             split.blocks += 1;
             split.bytes += block.bytes as i64;
         }
-        if self.rules.caching {
+        if self.caches(lane) {
             self.lanes[lane].insert(&mut self.blocks, &self.segments, merged);
         }
         (merged, if expandable { SplitChange::default() } else { split })
@@ -113,7 +113,8 @@ impl State {
         fences > 0
     }
 
-    /// Completes the frees whose fences have been passed.
+    /// Completes the frees whose fences have been passed. Segments that leave at once are noted in
+    /// `leaves_late`.
     #[inline]
     pub(crate) fn finish_deferred(&mut self) {
         if !self.deferred.waiting.is_empty() {
@@ -133,6 +134,7 @@ impl State {
                 if *left == 0 {
                     self.deferred.waiting.remove(&index);
                     debug_assert_eq!(self.blocks[index].state, BlockState::Pending);
+                    self.leaves_late |= self.eager && self.leaves_when_free(index);
                     self.complete_free(index, Stamp::default());
                 }
             }

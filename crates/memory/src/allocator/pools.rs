@@ -58,12 +58,12 @@ struct SmallBins {
 }
 
 impl Lane {
-    pub(crate) fn new(pool: PoolId, stream: StreamId) -> Lane {
+    pub(crate) fn new(pool: PoolId, stream: StreamId, open: bool) -> Lane {
         let small = SmallBins { roots: Box::new([NONE; BINS]), words: [0; WORDS], summary: 0 };
         Lane {
             stream,
             pool,
-            open: true,
+            open,
             small,
             merged_small: LargeSizes::default(),
             large: LargeSizes::default(),

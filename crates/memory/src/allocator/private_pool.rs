@@ -3,8 +3,10 @@
 //! may want one to keep a phase's memory apart.
 //!
 //! A pool's free blocks serve requests that name it and no others. While it is open its segments
-//! stay, whatever is short. It is released as a whole: dropping its [`PrivatePool`] gives back the
-//! segments that are free, and the others as soon as they are.
+//! stay, whatever is short, and with caching off too: a graph's replays write to blocks that were
+//! freed while it was captured. It is released as a whole: dropping its [`PrivatePool`] gives back
+//! the segments that are free, and the others as soon as they are; those that wait for another
+//! stream, when the next allocation or free finds that it has passed them.
 
 use crate::allocator::arena::Arena;
 use crate::allocator::pool_id::{PoolId, PoolPurpose};
@@ -71,10 +73,12 @@ impl Drop for PrivatePool {
 impl Arena {
     /// Opens a pool of its own for a graph or a part of a program.
     pub fn open_pool(&'static self, purpose: PoolPurpose) -> PrivatePool {
-        PrivatePool { arena: self, id: PoolId::fresh(purpose) }
+        let id = PoolId::fresh(purpose);
+        self.state().open_pools.push(id);
+        PrivatePool { arena: self, id }
     }
 
-    /// What the pool `id` holds now; the common pool's share is everything that no other has.
+    /// What the pool `id` holds now, in both of its parts; the common pool's share is everything that no other has.
     pub fn pool_usage(&self, id: PoolId) -> PoolUse {
         self.state().pool_usage(id)
     }
@@ -83,7 +87,8 @@ impl Arena {
 impl State {
     /// From now on segments of the pool may leave.
     fn close_pool(&mut self, id: PoolId) {
-        for lane in self.lanes.iter_mut().filter(|lane| lane.pool == id) {
+        self.open_pools.retain(|open| *open != id);
+        for lane in self.lanes.iter_mut().filter(|lane| lane.pool.whole() == id) {
             lane.open = false;
         }
         self.update_eager();
@@ -97,22 +102,28 @@ impl State {
         self.eager = !self.rules.caching || waits;
     }
 
+    /// Whether free blocks of a lane are kept for reuse: those of a private pool always are.
+    #[inline]
+    pub(crate) fn caches(&self, lane: usize) -> bool {
+        self.rules.caching || !self.lanes[lane].is_common()
+    }
+
     /// Whether the segment around a block goes back as soon as it is free.
     #[cold]
     pub(crate) fn leaves_when_free(&self, block: u32) -> bool {
-        let lane = &self.lanes[self.segments[self.blocks[block].segment].lane as usize];
-        !lane.open || !self.rules.caching
+        let lane = self.segments[self.blocks[block].segment].lane as usize;
+        !self.lanes[lane].open || !self.caches(lane)
     }
 
     /// Whether a segment may go back to the source while it is free: not while its pool is open.
     pub(crate) fn may_leave(&self, block: u32) -> bool {
         let lane = &self.lanes[self.segments[self.blocks[block].segment].lane as usize];
-        lane.pool == PoolId::COMMON || !lane.open || !self.rules.caching
+        lane.is_common() || !lane.open
     }
 
     fn pool_usage(&self, id: PoolId) -> PoolUse {
         let mut found = PoolUse::default();
-        let ours = |lane: u32| self.lanes[lane as usize].pool == id;
+        let ours = |lane: u32| self.lanes[lane as usize].pool.whole() == id.whole();
         for (_, segment) in self.segments.iter().filter(|(_, segment)| ours(segment.lane)) {
             found.reserved_bytes += self.reserved_in(segment);
             found.segments += 1;

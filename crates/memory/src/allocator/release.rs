@@ -30,13 +30,13 @@ impl Arena {
         let stamp = Stamp::of_free(self.history_level());
         let mut state = self.state();
         state.ledger.history.prepare();
-        let leaves = state.eager && state.leaves_when_free(index);
+        let mut leaves = state.eager && state.leaves_with(index);
         if state.blocks[index].shared {
             state.request_free(index, stamp);
-            if state.defer(index, self.source()) {
-                return;
+            match state.defer(index, self.source()) {
+                true => leaves = state.leaves_late,
+                false => state.complete_free(index, stamp),
             }
-            state.complete_free(index, stamp);
         } else {
             state.free(index, stamp);
         }
@@ -186,9 +186,8 @@ impl Arena {
         }
     }
 
-    /// Without caching: gives the segments back whose blocks were freed, deferred frees that have
-    /// completed since among them.
-    pub(crate) fn release_uncached(&self) {
+    /// Without caching: gives the segments back whose blocks were freed.
+    fn release_uncached(&self) {
         if !self.rules().caching {
             self.release_where(leavable);
         }
@@ -207,7 +206,8 @@ impl Arena {
 
     /// After a free: what cannot be reused by anybody goes back.
     #[cold]
-    fn release_eagerly(&self) {
+    pub(crate) fn release_eagerly(&self) {
+        self.state().leaves_late = false;
         if self.rules().caching {
             self.release_closed();
         } else {
@@ -266,6 +266,14 @@ impl Arena {
 }
 
 impl State {
+    /// Whether something leaves once the block is free: its own segment, or one of which a deferred
+    /// free was the last.
+    #[cold]
+    fn leaves_with(&mut self, index: u32) -> bool {
+        self.finish_deferred();
+        self.leaves_late || self.leaves_when_free(index)
+    }
+
     /// How many bytes should go back before memory for a request is reserved, and how many of them
     /// because of the soft limit.
     fn excess(&mut self, fit: &Fit, request: &Request) -> (usize, usize) {

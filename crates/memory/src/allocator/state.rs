@@ -28,6 +28,8 @@ pub(crate) struct State {
     /// The free blocks of each stream that ever allocated, in each pool that it allocated from;
     /// those of the default stream in the common pool come first.
     pub(crate) lanes: Vec<Lane>,
+    /// The private pools that somebody holds.
+    pub(crate) open_pools: Vec<PoolId>,
     pub(crate) ledger: Ledger,
     pub(crate) limits: Limits,
     pub(crate) deferred: Deferred,
@@ -42,6 +44,9 @@ pub(crate) struct State {
     pub(crate) releases: u64,
     /// Whether free segments leave at once: without caching, and where a closed pool has some left.
     pub(crate) eager: bool,
+    /// Whether a free that had waited for another stream completed in a segment that leaves at
+    /// once. The source cannot be called then; the next allocation or free does it.
+    pub(crate) leaves_late: bool,
     /// Birth number of the next segment.
     next_birth: u64,
 }
@@ -72,10 +77,12 @@ impl State {
         State {
             ledger: Ledger::new(rules.max_split_bytes),
             eager: !rules.caching,
+            leaves_late: false,
             rules,
             blocks: BlockSlab::new(),
             segments: SegmentSlab::default(),
-            lanes: vec![Lane::new(PoolId::COMMON, StreamId::DEFAULT)],
+            lanes: vec![Lane::new(PoolId::COMMON, StreamId::DEFAULT, true)],
+            open_pools: Vec::new(),
             limits,
             deferred: Deferred::default(),
             tick: 0,
@@ -92,7 +99,12 @@ impl State {
     pub(crate) fn lane(&mut self, pool: PoolId, stream: StreamId) -> u32 {
         match self.lanes.iter().position(|lane| lane.stream == stream && lane.pool == pool) {
             Some(number) => number as u32,
-            None => self.add_lane(Lane::new(pool, stream)),
+            None => {
+                // Who still names a pool that was closed gets memory that leaves when it is free:
+                // nobody is left to close it once more.
+                let open = pool == PoolId::COMMON || self.open_pools.contains(&pool.whole());
+                self.add_lane(Lane::new(pool, stream, open))
+            }
         }
     }
 
@@ -116,7 +128,7 @@ impl State {
     /// Hands out a free block, if one fits: a hit, or a split of a larger one.
     #[inline]
     pub(crate) fn reuse(&mut self, fit: &Fit, request: &Request, stamp: Stamp) -> Option<Granted> {
-        if !self.rules.caching {
+        if !self.rules.caching && request.pool == PoolId::COMMON {
             return None;
         }
         let lane = self.lane(request.pool, request.stream) as usize;
@@ -266,6 +278,7 @@ impl State {
         let (lane, birth) = (self.lane(request.pool, request.stream), self.next_birth);
         let step = current_step();
         self.next_birth += 1;
+        self.eager |= !self.lanes[lane as usize].open;
         let segment = self.segments.insert(SegmentRecord {
             address,
             bytes,
@@ -308,8 +321,8 @@ impl State {
             record.state == BlockState::Free && !record.is_split(),
             "only a wholly free segment can leave"
         );
-        if self.rules.caching {
-            let lane = self.segments[record.segment].lane as usize;
+        let lane = self.segments[record.segment].lane as usize;
+        if self.caches(lane) {
             self.lanes[lane].remove(&mut self.blocks, &self.segments, block);
         }
         self.blocks.remove(block);

@@ -44,7 +44,9 @@ impl Configuration {
         if !self.caching {
             for name in keys::NEED_CACHING {
                 if given(name) {
-                    return inert(name, "`caching` is false, so no block is cached or split");
+                    let why =
+                        "`caching` is false, so no block of the common pool is cached or split";
+                    return inert(name, why);
                 }
             }
         }

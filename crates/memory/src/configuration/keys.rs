@@ -55,7 +55,7 @@ pub(super) static KEYS: [Key; COUNT] = [
         name: "caching",
         unit: "true or false",
         default: "true",
-        help: "keep freed blocks for reuse; false takes every allocation from the system",
+        help: "keep freed blocks for reuse; false takes every allocation from the system, but those of private pools",
         set: |c, v| text::flag(v).map(|on| c.caching = on),
         show: |c| c.caching.to_string(),
     },

@@ -98,7 +98,7 @@ impl State {
                     bytes: blocks.iter().map(|block| block.bytes).sum(),
                     stream: segment.stream,
                     pool: segment.pool,
-                    pool_id: self.lanes[segment.lane as usize].pool,
+                    pool_id: self.lanes[segment.lane as usize].pool.whole(),
                     expandable: segment.expandable,
                     birth: segment.birth,
                     origin: segment.origin,
