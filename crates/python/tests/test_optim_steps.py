@@ -30,6 +30,59 @@ GRADS = [0.5, -0.25, 1.0, -2.0, 0.75, 0.125, 3.0]
 ALL = ["SGD", "Adam", "AdamW", "NAdam", "RAdam", "Adagrad", "Adadelta", "RMSprop", "Rprop", "Adamax", "Lion"]
 
 
+OUT_OF_MEMORY = [
+    ("SGD", dict(lr=0.1, momentum=0.9)),
+    ("SGD", dict(lr=0.1, momentum=0.9, master_weights=True)),
+    ("SGD", dict(lr=0.1, master_weights=True)),
+    ("Adam", dict(lr=0.1, amsgrad=True)),
+    ("AdamW", dict(lr=0.1, master_weights=True)),
+    ("NAdam", dict(lr=0.1)),
+    ("Rprop", dict(lr=0.1)),
+    ("Lion", dict(lr=0.1)),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), OUT_OF_MEMORY)
+def test_a_first_step_that_runs_out_of_memory_is_none(name, options):
+    dtype = plimsoll.bfloat16 if "master_weights" in options else plimsoll.float32
+
+    def begun():
+        """Two groups on a device of their own, without a cache: each block is taken from it."""
+        gpu = plimsoll.stand_in(1 << 20, "caching:False")
+        params = [nn.Parameter(plimsoll.ones(size, device=gpu, dtype=dtype)) for size in (1000, 3000)]
+        for param in params:
+            param.grad = plimsoll.full_like(param, 0.5)
+        return gpu, params, getattr(optim, name)([{"params": [param]} for param in params], **options)
+
+    def values(params):
+        return [param.detach().cpu().float().tolist() for param in params]
+
+    gpu, params, optimizer = begun()
+    before, used = values(params), plimsoll.memory_allocated(gpu)
+    expected = []
+    for _ in range(2):
+        optimizer.step()
+        expected.append(values(params))
+    kept = plimsoll.memory_allocated(gpu) - used
+    failures = 0
+    for left in range(0, kept + 1, 512):
+        gpu, params, optimizer = begun()
+        free = (1 << 20) - plimsoll.memory_reserved(gpu)
+        hog = plimsoll.empty(free - left, dtype=plimsoll.uint8, device=gpu)
+        try:
+            optimizer.step()
+        except plimsoll.OutOfMemoryError:
+            failures += 1
+            assert values(params) == before, f"{left} bytes were left"
+            del hog
+            optimizer.step()
+        assert values(params) == expected[0], f"{left} bytes were left"
+        hog = None
+        optimizer.step()
+        assert values(params) == expected[1], f"{left} bytes were left"
+    assert failures >= 10, "every allocation has failed"
+
+
 def parameter(dtype=plimsoll.float64, device="cpu"):
     return nn.Parameter(plimsoll.tensor([1.0, -2.0, 0.5], dtype=dtype, device=device))
 

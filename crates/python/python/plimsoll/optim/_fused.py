@@ -119,8 +119,8 @@ class FusedOptimizer(Optimizer):
             kept[name] = _plimsoll.zeros_like(like)
 
     def _begun(self, group: dict[str, Any], param: Tensor) -> None:
-        """Makes what is kept beside a parameter, booked as an optimizer's."""
-        kept = self.state[param]
+        """Makes what is kept beside a parameter, booked as an optimizer's: all of it or, if memory runs out, nothing."""
+        kept: dict[str, Any] = {}
         with _plimsoll._Phase("optimizer", param):
             like = param.detach()
             if wants_copy(group, param):
@@ -129,6 +129,7 @@ class FusedOptimizer(Optimizer):
             for value in kept.values():
                 if isinstance(value, Tensor):
                     value.mark_optimizer_state()
+        self.state[param].update(kept)
 
     def _copied(self, group: dict[str, Any], param: Tensor) -> bool:
         """Whether a parameter has a float32 copy; makes one if its state comes from an optimizer without."""
@@ -145,7 +146,7 @@ class FusedOptimizer(Optimizer):
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        works = []
+        works: list[tuple[dict[str, Any], list[Tensor], list[Tensor], Any]] = []
         for group in self.param_groups:
             params, grads = [], []
             for param in group["params"]:
@@ -161,11 +162,10 @@ class FusedOptimizer(Optimizer):
             if params and self.defaults.get("differentiable"):
                 self._step_recorded(group, params, grads)
             elif params:
-                # Before the first group steps: where memory runs out, none has.
-                self._begin_group(group, params)
-                works.append((group, params, grads))
-        for group, params, grads in works:
-            self._step_group(group, params, grads)
+                # All that is kept, before the first group steps: if memory runs out for it, none has.
+                works.append((group, params, grads, self._begin_group(group, params)))
+        for group, params, grads, begun in works:
+            self._step_group(group, params, grads, begun)
         return loss
 
     def _check_not_captured(self, param: Tensor) -> None:
@@ -187,13 +187,15 @@ class FusedOptimizer(Optimizer):
             if not self.state[param]:
                 del self.state[param]
 
-    def _begin_group(self, group: dict[str, Any], params: list[Tensor]) -> None:
-        """Makes what is kept beside parameters that step for the first time."""
+    def _begin_group(self, group: dict[str, Any], params: list[Tensor]) -> Any:
+        """Makes what is kept beside parameters that step for the first time; what it returns goes to the step."""
         for param in params:
-            if not self.state[param]:
+            if self.state.get(param):
+                self._copied(group, param)
+            else:
                 self._begun(group, param)
 
-    def _step_group(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+    def _step_group(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], begun: Any) -> None:
         if not group.get("master_weights"):
             self._run(group, params, grads, self._numbers(group))
             return

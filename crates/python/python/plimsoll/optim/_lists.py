@@ -38,8 +38,8 @@ def step_lists(
     if isinstance(stepper, FusedOptimizer):
         # As a scaler sets them.
         vars(stepper).update(grad_scale=grad_scale, found_inf=found_inf)
-        stepper._begin_group(group, params)
-        stepper._step_group(group, params, grads)
+        begun = stepper._begin_group(group, params)
+        stepper._step_group(group, params, grads, begun)
     else:
         for param, grad in zip(params, grads, strict=True):
             stepper._step_one(group, param, grad)

@@ -58,11 +58,12 @@ class OneByOne(Optimizer):
             self._update(group, param, -grad if group.get("maximize") else grad, self.state[param])
 
     def _begun(self, group: dict[str, Any], param: Tensor) -> None:
-        """Makes what is kept beside a parameter, booked as an optimizer's."""
-        kept = self.state[param]
-        if kept:
+        """Makes what is kept beside a parameter, booked as an optimizer's: all of it or, if memory runs out, nothing."""
+        if self.state.get(param):
             return
+        kept: dict[str, Any] = {}
         with no_grad(), _plimsoll._Phase("optimizer", param):
             self._begin(group, param, kept)
             for value in kept.values():
                 value.mark_optimizer_state()
+        self.state[param].update(kept)

@@ -7,7 +7,7 @@ from typing import Any
 from .. import _plimsoll
 from .._modes import no_grad
 from .._plimsoll import Tensor
-from ._fused import FusedOptimizer, check_number, wants_copy
+from ._fused import _MASTER, FusedOptimizer, check_number
 from ._lists import Lists, step_lists
 
 
@@ -59,27 +59,36 @@ class SGD(FusedOptimizer):
     def _states(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("momentum_buffer",) if group["momentum"] != 0 else ()
 
-    def _begin_group(self, group: dict[str, Any], params: list[Tensor]) -> None:
-        """A buffer that is not there tells a parameter's first step: they are made by that."""
+    def _begin_group(self, group: dict[str, Any], params: list[Tensor]) -> dict[Tensor, Tensor]:
+        """The buffers of parameters that step for the first time. They have no values before they become the gradient, and
+        are not beside their parameters: a step that fails before that leaves none."""
+        fresh = {}
+        for param in params:
+            copied = self._copied(group, param)
+            kept = self.state.get(param) or {}
+            if group["momentum"] != 0 and kept.get("momentum_buffer") is None:
+                with _plimsoll._Phase("optimizer", param):
+                    like = kept[_MASTER] if copied else param.detach()
+                    fresh[param] = _plimsoll.zeros_like(like).mark_optimizer_state()
+        return fresh
 
-    def _step_group(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+    def _step_group(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], begun: Any) -> None:
         """Buffers that have no values yet become the gradient: an operation of their own at the first step."""
+        fresh: dict[Tensor, Tensor] = begun
         has_momentum, copies = group["momentum"] != 0, bool(group.get("master_weights"))
         if not has_momentum and not copies:
             self._run(group, params, grads, [0.0, 0.0, False, False])
             return
         kinds = []
         for param in params:
-            buffer = self.state[param].get("momentum_buffer") if has_momentum else None
-            is_fresh = has_momentum and buffer is None
-            if is_fresh:
-                self._begun(group, param)
-            converts = buffer is not None and buffer.dtype != param.dtype and not wants_copy(group, param)
-            kinds.append((is_fresh, self._copied(group, param), converts))
+            copied = self._copied(group, param)
+            converts = False
+            if has_momentum and param not in fresh:
+                converts = self.state[param]["momentum_buffer"].dtype != param.dtype and not copied
+            kinds.append((param in fresh, copied, converts))
         found = getattr(self, "found_inf", None)
-        if found is not None and any(is_fresh for is_fresh, *_ in kinds) and bool(found):
+        if found is not None and fresh and bool(found):
             # Buffers without values must not be taken for buffers with: the one case in which the host waits.
-            self._forget_buffers(params, kinds)
             return
         for kind in dict.fromkeys(kinds):
             is_fresh, copied, converts = kind
@@ -90,7 +99,29 @@ class SGD(FusedOptimizer):
                     self._step_converting(group, param, grad, self.state[param]["momentum_buffer"])
                 continue
             numbers = [group["momentum"], group["dampening"], group["nesterov"], is_fresh]
-            self._run(group, *some, numbers, copied)
+            if is_fresh:
+                self._run_first(group, *some, numbers, copied, fresh)
+            else:
+                self._run(group, *some, numbers, copied)
+
+    def _run_first(
+        self,
+        group: dict[str, Any],
+        params: list[Tensor],
+        grads: list[Tensor],
+        numbers: list[float],
+        copied: bool,
+        fresh: dict[Tensor, Tensor],
+    ) -> None:
+        """The step that gives buffers their values, and puts them beside their parameters."""
+        for param in params:
+            self.state[param]["momentum_buffer"] = fresh[param]
+        try:
+            self._run(group, params, grads, numbers, copied)
+        except BaseException:
+            for param in params:
+                del self.state[param]["momentum_buffer"]
+            raise
 
     def _step_converting(self, group: dict[str, Any], param: Tensor, grad: Tensor, buffer: Tensor) -> None:
         """A step whose buffer is of another dtype, as after `model.double()`, by operations that convert, as in PyTorch."""
@@ -104,14 +135,6 @@ class SGD(FusedOptimizer):
                 grad = grad.add(param, alpha=float(group["weight_decay"]))
             buffer.mul_(group["momentum"]).add_(grad, alpha=1 - group["dampening"])
             param.sub_((grad.add(buffer, alpha=group["momentum"]) if group["nesterov"] else buffer) * group["lr"])
-
-    def _forget_buffers(self, params: list[Tensor], kinds: list[tuple[bool, bool, bool]]) -> None:
-        """Lets go of buffers that a skipped step made."""
-        for param, (is_fresh, *_) in zip(params, kinds, strict=True):
-            if is_fresh:
-                del self.state[param]["momentum_buffer"]
-                if not self.state[param]:
-                    del self.state[param]
 
 
 def sgd(
