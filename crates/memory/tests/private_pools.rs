@@ -151,7 +151,7 @@ fn what_a_closed_pool_waits_for_leaves_with_the_next_allocation_or_free() {
     for text in ["", "expandable_segments:True", "caching:False"] {
         let (arena, helm) = support::arena(None, &Configuration::parse(text).unwrap());
         helm.slow_streams.store(true, Ordering::SeqCst);
-        // What is found by a reading in between leaves too, and a cached block is enough to ask for.
+        // What is found by a reading in between leaves too, and a cached block is enough to ask.
         for (by_free, read_before) in [(false, false), (false, true), (true, false), (true, true)] {
             let pool = arena.open_pool(PoolPurpose::User);
             let in_pool = arena.allocate(&Request { pool: pool.id(), ..request(20 * MIB) });

@@ -38,7 +38,8 @@ impl PoolId {
     /// # let configuration = Configuration::default();
     /// # let arena = Arena::open(Device::cpu(), Box::new(HostSource::default()), &configuration);
     /// let pool = arena.open_pool(PoolPurpose::Graph);
-    /// let from = |pool| arena.allocate(&Request { pool, ..Request::new(1000, OriginId::UNKNOWN) });
+    /// let request = Request::new(1000, OriginId::UNKNOWN);
+    /// let from = |pool| arena.allocate(&Request { pool, ..request });
     /// let captured = from(pool.id().captured())?.address(); // and freed again
     /// let beside = from(pool.id())?;
     /// assert_ne!(beside.address(), captured);

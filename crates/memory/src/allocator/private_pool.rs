@@ -78,7 +78,8 @@ impl Arena {
         PrivatePool { arena: self, id }
     }
 
-    /// What the pool `id` holds now, in both of its parts; the common pool's share is everything that no other has.
+    /// What the pool `id` holds now, in both of its parts; the common pool's share is everything
+    /// that no other has.
     pub fn pool_usage(&self, id: PoolId) -> PoolUse {
         self.state().pool_usage(id)
     }
