@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use plimsoll_core::{DType, Device, Error, Result};
 use plimsoll_kernels::CpuLaunch;
@@ -12,7 +13,7 @@ use plimsoll_kernels::cpu::random::Stream;
 
 use crate::Tensor;
 use crate::cuda::Draw;
-use crate::device;
+use crate::device::{self, captures::Capture};
 use crate::lock::Mutex;
 
 /// PyTorch's default seed.
@@ -130,16 +131,19 @@ pub struct Generator {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) state: RngState,
-    pub(crate) capture: Option<Capturing>,
+    pub(crate) capture: Option<Arc<Capturing>>,
 }
 
-/// A capture that is open.
+/// Draws that are recorded. Whoever began the capture has it too, so that it ends its own and no
+/// other.
 #[derive(Debug)]
 pub(crate) struct Capturing {
     /// Seed and offset on the device.
     pub(crate) memory: Tensor,
     /// Counters that its operations use up.
-    pub(crate) counters: u64,
+    pub(crate) counters: AtomicU64,
+    /// The capture whose streams draw from it; every draw where there is none.
+    pub(crate) of: Option<Arc<Capture>>,
 }
 
 impl fmt::Debug for Generator {
@@ -170,9 +174,33 @@ impl Generator {
         self.device
     }
 
-    /// Starts it again from `seed`.
+    /// Starts it again from `seed`. A capture that draws from it cannot: its replays go on from
+    /// wherever the generator is. There the same seed changes nothing, and another one makes the
+    /// capture fail.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let gpu = device::stand_in(Default::default())?;
+    /// let error = Graph::capture(gpu, || {
+    ///     manual_seed_on(gpu, 5);
+    ///     Tensor::rand(&[4], (DType::F32, gpu))
+    /// });
+    /// assert!(error.unwrap_err().to_string().contains("would be seeded anew"));
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn manual_seed(&self, seed: u64) {
-        self.set_state(RngState { seed, offset: 0 });
+        let entry = device::entry(self.device);
+        let mut shared = self.shared.lock();
+        let of = shared.capture.as_ref().and_then(|capture| capture.of.clone());
+        if let Some(capture) = entry.captures().of(entry.current_stream())
+            && of.is_some_and(|of| Arc::ptr_eq(&of, &capture))
+        {
+            if shared.state.seed != seed {
+                drop(capture.refuse("a generator that the graph draws from would be seeded anew"));
+            }
+            return;
+        }
+        shared.state = RngState { seed, offset: 0 };
     }
 
     /// The seed that it was started from.
@@ -190,12 +218,14 @@ impl Generator {
         self.shared.lock().state = state;
     }
 
-    /// Hands out the next `counters` counters (each gives four 32-bit draws).
-    pub(crate) fn draw(&self, counters: u64) -> Drawn {
+    /// Hands out the next `counters` counters (each gives four 32-bit draws) to a stream that
+    /// belongs to the capture `by`, or to none: then what others capture meanwhile is not touched.
+    pub(crate) fn draw(&self, counters: u64, by: Option<&Arc<Capture>>) -> Drawn {
         let mut shared = self.shared.lock();
-        if let Some(capture) = &mut shared.capture {
-            let offset = capture.counters;
-            capture.counters = offset.wrapping_add(counters);
+        let capture = shared.capture.as_ref();
+        let ours = |of: &Arc<Capture>| by.is_some_and(|by| Arc::ptr_eq(by, of));
+        if let Some(capture) = capture.filter(|capture| capture.of.as_ref().is_none_or(ours)) {
+            let offset = capture.counters.fetch_add(counters, Ordering::Relaxed);
             let state = Some(capture.memory.clone());
             return Drawn { draws: Draws { seed: 0, offset, from_memory: true }, state };
         }

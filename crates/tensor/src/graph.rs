@@ -6,9 +6,11 @@
 //! Replays use the addresses that were captured. Memory from before the capture (inputs,
 //! parameters) the graph holds and keeps in its place, so that no program can free it under a
 //! replay; PyTorch leaves that to the program. What was allocated while it was captured lies in a
-//! private pool, which nobody else uses as long as the graph lives; tensors in it are ordinary
-//! ones, and go when their last holder does. A replay is ordered like one launch that reads and
-//! writes all of these.
+//! private pool, in a part of it that only captures allocate from; its segments stay as long as the
+//! graph lives. Tensors in it are ordinary ones, and go when their last holder does. A replay is
+//! ordered like one launch that reads and writes all of these. Graphs of one pool share memory that
+//! no tensor stands for (what was freed while they were captured), so that one thread at a time
+//! orders and launches them (`MemPool::replaying`).
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,13 +18,12 @@ use std::sync::Arc;
 use plimsoll_core::{Device, Error, Result};
 use plimsoll_memory::{OriginId, Site};
 
-use crate::device::captures::{Capture, Fixed, Written};
+use crate::device::captures::{Capture, Fixed};
 use crate::device::queue::Work;
 use crate::device::{Backend, CaptureOfPool, Entry, MemPool, Stream, StreamScope};
 use crate::generator::Generator;
 use crate::observe;
 use crate::random::{RngCapture, RngReplay};
-use crate::storage::Storage;
 use crate::storage::claim::Claim;
 
 /// Work of a device that was captured, to be replayed any number of times.
@@ -52,7 +53,7 @@ pub struct Graph {
     /// From before the capture, and whether it is written.
     outside: Vec<(Fixed, bool)>,
     /// Host memory that is copied from, or to: then it is written.
-    host: Vec<(Arc<Storage>, bool)>,
+    host: Vec<(Fixed, bool)>,
     draws: Vec<RngReplay>,
     pool: MemPool,
 }
@@ -66,7 +67,25 @@ enum Recorded {
 
 impl Graph {
     /// Captures what `body` does on `device`, on a stream of its own and into a pool of its own.
-    /// Where `body` fails there is no graph, and everything is as it was.
+    ///
+    /// Where `body` fails there is no graph, and memory, streams and generators are as they were.
+    /// What `body` did on the host stays done: gradients that it set are tensors whose values
+    /// nothing ever wrote, and must be cleared before others are added to them.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let gpu = device::stand_in(Default::default())?;
+    /// let weight = Tensor::ones(&[4], (DType::F32, gpu))?.requires_grad_(true)?;
+    /// let failed = Graph::capture(gpu, || {
+    ///     weight.mul(&weight)?.sum()?.backward()?;
+    ///     weight.sum()?.item::<f32>() // waits, which a capture cannot
+    /// });
+    /// assert!(failed.is_err());
+    /// weight.set_grad(None)?; // what the capture left has no values
+    /// weight.mul(&weight)?.sum()?.backward()?;
+    /// assert_eq!(weight.grad().expect("a gradient").to_vec::<f32>()?, [2.0; 4]);
+    /// # Ok::<(), Error>(())
+    /// ```
     #[track_caller]
     pub fn capture<R>(device: Device, body: impl FnOnce() -> Result<R>) -> Result<(Graph, R)> {
         let stream = Stream::new(device)?;
@@ -119,17 +138,21 @@ impl Graph {
         if let Some(capture) = entry.captures().of(stream) {
             return Err(capture.refuse("a graph would be replayed inside of a capture"));
         }
-        self.draws.iter().try_for_each(RngReplay::advance)?;
-        if matches!(self.recorded, Recorded::Dry) {
-            return Ok(());
-        }
         let origin = || OriginId::intern("graph_replay", site);
-        let observed = observe::is_on()
+        let is_dry = matches!(self.recorded, Recorded::Dry);
+        let observed = (observe::is_on() && !is_dry)
             .then(|| observe::begin(entry, "graph_replay", origin(), &[], &[]))
             .flatten();
+        // Until the launch: what draws read is this replay's, and no other graph of the pool comes
+        // between the order of the streams and the work itself.
+        let replaying = self.pool.replaying();
+        self.draws.iter().try_for_each(RngReplay::advance)?;
+        if is_dry {
+            return Ok(());
+        }
         let written = self.pool.written();
         let outside = self.outside.iter().map(|(fixed, writes)| (fixed.storage(), *writes));
-        let host = self.host.iter().map(|(storage, writes)| (storage, *writes));
+        let host = self.host.iter().map(|(fixed, writes)| (fixed.storage(), *writes));
         let given = outside.chain(host);
         let reads = given.clone().filter(|(_, writes)| !writes).map(|(storage, _)| storage);
         let writes = given.filter(|(_, writes)| *writes).map(|(storage, _)| storage);
@@ -151,10 +174,10 @@ impl Graph {
         if !self.host.is_empty() {
             let fence = entry.record(stream);
             for (host, writes) in &self.host {
-                host.uses.busy_until(fence.clone(), *writes);
+                host.storage().uses.busy_until(fence.clone(), *writes);
             }
         }
-        drop((claim, observed));
+        drop((claim, replaying, observed));
         Ok(())
     }
 
@@ -167,7 +190,9 @@ impl Graph {
             (Recorded::Cuda(graph), Backend::Cuda(gpu)) => {
                 let Some(context) = gpu.context() else { return Ok(()) };
                 // SAFETY: the graph holds what it uses, or its pool does, all of it ordered on the
-                // stream by `replay`; launches of graphs of one pool follow each other.
+                // stream by `replay`. Launches of graphs of one pool follow each other, because
+                // `replay` holds the pool's lock from before it waits for the stream of the one
+                // before until this has returned; so no other thread launches this graph either.
                 unsafe { context.launch_graph(stream, graph) }
             }
             _ => Ok(()),
@@ -248,16 +273,16 @@ impl GraphCapture {
             let why = format!("the pool is on {} and the stream on {device}", pool.device());
             return Err(Error::device(OP, why));
         }
+        let capture = Capture::new(device, id, pool.captured_id());
         let mut draws = Vec::new();
         {
             let _scope = StreamScope::enter(stream);
             let own = Generator::default_of(device);
             for generator in std::iter::once(&own).chain(generators) {
-                draws.push(RngCapture::begin(generator)?);
+                draws.push(RngCapture::begin_in(generator, Some(capture.clone()))?);
             }
         }
         entry.wait_for(id)?;
-        let capture = Capture::new(device, id, pool.pool_id());
         if let (Backend::Cuda(gpu), false) = (entry.backend(), device.is_dry())
             && let Some(context) = gpu.context()
         {
@@ -270,16 +295,14 @@ impl GraphCapture {
 
     /// Ends the capture. It fails if something was done meanwhile that cannot be captured.
     pub fn end(mut self) -> Result<Graph> {
-        let (recorded, mut written) = self.close()?;
-        let draws: Vec<RngReplay> = self.draws.drain(..).filter_map(RngCapture::end).collect();
-        let (outside, own) = written.take_touched();
-        self.pool.add_written(own);
-        let host = std::mem::take(&mut written.host);
+        let (recorded, outside, host) = self.close()?;
+        let draws = self.draws.drain(..).map(RngCapture::end).collect();
         Ok(Graph { entry: self.entry, recorded, outside, host, draws, pool: self.pool.clone() })
     }
 
-    /// Has the stream run what it is given again; returns what was written down.
-    fn close(&mut self) -> Result<(Recorded, Written)> {
+    /// Has the stream run what it is given again; returns what was written down, and the memory
+    /// from before that it uses, of the device and of the host.
+    fn close(&mut self) -> Result<(Recorded, Vec<(Fixed, bool)>, Vec<(Fixed, bool)>)> {
         const OP: &str = "graph_capture";
         if self.open.take().is_none() {
             return Err(Error::driver("the capture has ended already").in_operation(OP));
@@ -292,6 +315,9 @@ impl GraphCapture {
         let by_driver = context.map(|context| context.end_capture(origin));
         entry.captures().close(&self.capture);
         let mut written = self.capture.take_written();
+        // Also where it failed: what lives of it lies where other graphs of the pool may write.
+        let (outside, own) = written.take_touched();
+        self.pool.add_written(own);
         if let Some(why) = written.failure.take() {
             return Err(Error::driver(format!("the capture failed: {why}")).in_operation(OP));
         }
@@ -308,7 +334,7 @@ impl GraphCapture {
             None if entry.device().is_dry() => Recorded::Dry,
             None => Recorded::StandIn(std::mem::take(&mut written.work).into()),
         };
-        Ok((recorded, written))
+        Ok((recorded, outside, written.host))
     }
 }
 
@@ -323,5 +349,34 @@ impl Drop for GraphCapture {
 impl fmt::Debug for GraphCapture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "GraphCapture({}, stream {})", self.entry.device(), self.capture.origin().0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{self, StandIn};
+    use crate::{DType, Tensor};
+
+    #[test]
+    fn replays_are_ordered_with_what_a_failed_capture_left_in_their_pool() -> Result<()> {
+        let stand_in = StandIn { configuration: Some(Default::default()), ..StandIn::default() };
+        let gpu = device::stand_in(stand_in)?;
+        let x = Tensor::ones(&[1000], (DType::F32, gpu))?;
+        let (graph, y) = Graph::capture(gpu, || x.add(1.0)?.mul(2.0))?;
+        let side = Stream::new(gpu)?;
+        let failed = GraphCapture::begin(&side, Some(graph.pool()), &[])?;
+        // It lies where the sum of the first graph was, which each of its replays writes.
+        let left = {
+            let _scope = StreamScope::enter(&side);
+            x.mul(3.0)?
+        };
+        drop(failed);
+        let written = graph.pool().written();
+        assert_eq!(written.len(), 2);
+        for tensor in [&y, &left] {
+            assert!(written.iter().any(|storage| Arc::ptr_eq(storage, tensor.storage())));
+        }
+        Ok(())
     }
 }

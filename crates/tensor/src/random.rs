@@ -8,16 +8,20 @@
 //! take the seed and the offset to count from as one more input: two numbers in memory of the
 //! device. Before each replay [`RngReplay::advance`] writes the generator's present state there, in
 //! the order of the stream, and moves the generator on. Being an input, that memory is pinned,
-//! claimed, ordered between streams and kept alive like any other.
+//! claimed, ordered between streams and kept alive like any other. Other streams than those of the
+//! graph draw meanwhile as ever, and move the generator on.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use plimsoll_core::{DType, Device, Error, Result};
 use plimsoll_memory::{Site, with_site};
 
 use crate::Tensor;
 use crate::autograd::no_grad;
+use crate::device::captures::Capture;
 use crate::device::{self, Entry};
 use crate::generator::{Capturing, Drawn, Generator, RngState};
 
@@ -27,10 +31,11 @@ pub(crate) fn draw(entry: &'static Entry, counters: u64) -> Result<Drawn> {
     let device = entry.device();
     let named = NAMED.with_borrow(|list| list.iter().rfind(|g| g.device() == device).cloned());
     let generator = named.as_ref().unwrap_or_else(|| entry.generator());
-    let drawn = generator.draw(counters);
+    let capture = entry.captures().of(entry.current_stream());
+    let drawn = generator.draw(counters, capture.as_ref());
     // Numbers that are written down as they are would be the same at every replay.
     if drawn.state.is_none()
-        && let Some(capture) = entry.captures().of(entry.current_stream())
+        && let Some(capture) = capture
     {
         return Err(
             capture.refuse("numbers would be drawn from a generator that the graph does not know")
@@ -191,6 +196,7 @@ impl Drop for RngFork {
 #[derive(Debug)]
 pub struct RngCapture {
     generator: Generator,
+    recorded: Arc<Capturing>,
 }
 
 impl RngCapture {
@@ -198,6 +204,12 @@ impl RngCapture {
     /// runs with the generator's present state, and leaves it as it is.
     #[track_caller]
     pub fn begin(generator: &Generator) -> Result<RngCapture> {
+        RngCapture::begin_in(generator, None)
+    }
+
+    /// The same for the streams of one capture.
+    #[track_caller]
+    pub(crate) fn begin_in(generator: &Generator, of: Option<Arc<Capture>>) -> Result<RngCapture> {
         let memory = with_site(Site::caller(), || {
             let memory = Tensor::zeros(&[2], (DType::I64, generator.device()))?;
             write_state(&memory, generator.state())?;
@@ -211,24 +223,34 @@ impl RngCapture {
             ))
             .in_operation("rng_capture"));
         }
-        shared.capture = Some(Capturing { memory, counters: 0 });
+        let recorded = Arc::new(Capturing { memory, counters: AtomicU64::new(0), of });
+        shared.capture = Some(recorded.clone());
         drop(shared);
-        Ok(RngCapture { generator: generator.clone() })
+        Ok(RngCapture { generator: generator.clone(), recorded })
     }
 
     /// Closes the capture; what was recorded can be replayed.
-    pub fn end(self) -> Option<RngReplay> {
-        let capture = self.generator.shared.lock().capture.take()?;
-        let Capturing { memory, counters } = capture;
-        Some(RngReplay { generator: self.generator.clone(), memory, counters })
+    pub fn end(self) -> RngReplay {
+        // First, so that nothing is drawn after the count is read.
+        self.close();
+        let Capturing { memory, counters, .. } = &*self.recorded;
+        let counters = counters.load(Ordering::Relaxed);
+        RngReplay { generator: self.generator.clone(), memory: memory.clone(), counters }
+    }
+
+    /// Draws are no longer recorded here. Somebody else's capture, which may have begun once this
+    /// one was closed, goes on.
+    fn close(&self) {
+        let mut shared = self.generator.shared.lock();
+        let own = shared.capture.take_if(|open| Arc::ptr_eq(open, &self.recorded));
+        drop(shared);
+        drop(own);
     }
 }
 
 impl Drop for RngCapture {
     fn drop(&mut self) {
-        // Dropped without `end`: nothing will be replayed.
-        let abandoned = self.generator.shared.lock().capture.take();
-        drop(abandoned);
+        self.close();
     }
 }
 
@@ -358,7 +380,7 @@ mod tests {
             assert!(RngCapture::begin(&generator).unwrap_err().is_invalid_argument());
             assert_eq!(ten(device)?, expected[0], "while it is recorded");
             assert_eq!(ten(device)?, expected[1], "the second operation goes on from there");
-            let replay = capture.end().expect("it was open");
+            let replay = capture.end();
             assert_eq!((replay.counters(), generator.state().offset), (6, 0));
             // What a graph would hold: the second operation, and the memory that it reads.
             let meta = Meta::contiguous(&[10], DType::F32)?;
@@ -384,6 +406,22 @@ mod tests {
     }
 
     #[test]
+    fn a_capture_closes_itself_and_no_other() -> Result<()> {
+        for device in devices()? {
+            let generator = Generator::default_of(device);
+            let first = RngCapture::begin(&generator)?;
+            first.close();
+            // What another thread may do before the first one is dropped.
+            let second = RngCapture::begin(&generator)?;
+            drop(first);
+            assert!(RngCapture::begin(&generator).is_err(), "the second is open");
+            ten(device)?;
+            assert_eq!((second.end().counters(), generator.state().offset), (3, 0));
+        }
+        Ok(())
+    }
+
+    #[test]
     fn gradients_of_recorded_dropout_use_its_mask() -> Result<()> {
         for device in devices()? {
             let generator = Generator::default_of(device);
@@ -398,7 +436,8 @@ mod tests {
             noise.uniform_(1.0, 2.0)?;
             assert!(noise.to_vec::<f32>()?.iter().all(|x| (1.0..2.0).contains(x)));
             drop(capture);
-            assert!(RngCapture::begin(&generator)?.end().is_some(), "dropping it closed it");
+            let next = RngCapture::begin(&generator)?; // dropping it closed it
+            assert_eq!(next.end().counters(), 0);
         }
         Ok(())
     }

@@ -72,7 +72,7 @@ pub(crate) struct Written {
     members: SmallVec<[Member; 2]>,
     touched: HashMap<usize, Touched>,
     /// Host memory that is copied from, or to: then it is written.
-    pub(crate) host: Vec<(Arc<Storage>, bool)>,
+    pub(crate) host: Vec<(Fixed, bool)>,
     /// The work itself, where no driver keeps it.
     pub(crate) work: Vec<Work>,
     /// The first thing that went wrong.
@@ -101,15 +101,28 @@ enum Holds {
     Own { storage: Weak<Storage>, until_the_end: Option<Arc<Storage>> },
 }
 
-/// A storage that stays where it is, and whose bytes nobody counts on to be what they were.
+/// A storage that stays where it is and, unless it is host memory that is only read, whose bytes
+/// nobody counts on to be what they were.
 pub(crate) struct Fixed(Arc<Storage>);
 
 impl Fixed {
     fn new(storage: &Arc<Storage>) -> Result<Fixed> {
-        storage.pin()?;
-        let fixed = Fixed(storage.clone());
+        let fixed = Fixed::in_place(storage)?;
         storage.expose()?;
         Ok(fixed)
+    }
+
+    /// One that stays where it is.
+    fn in_place(storage: &Arc<Storage>) -> Result<Fixed> {
+        storage.pin()?;
+        storage.uses.fix();
+        Ok(Fixed(storage.clone()))
+    }
+
+    /// Host memory, under the claim of a copy: what was made from memory that is written was
+    /// brought home before that, so that exposing it starts nothing.
+    fn host(storage: &Arc<Storage>, writes: bool) -> Result<Fixed> {
+        if writes { Fixed::new(storage) } else { Fixed::in_place(storage) }
     }
 
     pub(crate) fn storage(&self) -> &Arc<Storage> {
@@ -119,6 +132,7 @@ impl Fixed {
 
 impl Drop for Fixed {
     fn drop(&mut self) {
+        self.0.uses.unfix();
         self.0.unpin();
     }
 }
@@ -154,6 +168,12 @@ impl Written {
     }
 }
 
+impl fmt::Debug for Capture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Capture({}, stream {})", self.device, self.origin.0)
+    }
+}
+
 impl Capture {
     pub(crate) fn new(device: Device, origin: StreamId, pool: PoolId) -> Arc<Capture> {
         let first = Member { stream: origin, given: 0, waited_for: 0 };
@@ -180,6 +200,7 @@ impl Capture {
         std::mem::take(&mut self.written.lock())
     }
 
+    /// Whether `stream` belongs to it, if it is open.
     fn has(&self, stream: StreamId) -> bool {
         self.written.lock().member(stream).is_some()
     }
@@ -211,8 +232,10 @@ impl Capture {
     }
 
     /// Host memory that captured copies use.
-    pub(crate) fn hold_host(&self, storage: Arc<Storage>, writes: bool) {
-        self.written.lock().host.push((storage, writes));
+    pub(crate) fn hold_host(&self, storage: &Arc<Storage>, writes: bool) -> Result<()> {
+        let fixed = Fixed::host(storage, writes)?;
+        self.written.lock().host.push((fixed, writes));
+        Ok(())
     }
 
     /// Appends work that no driver keeps.

@@ -101,15 +101,15 @@ impl Entry {
         stream: StreamId,
         to: usize,
         storage: Option<Arc<Storage>>,
-    ) -> Option<Arc<Storage>> {
+    ) -> Result<Option<Arc<Storage>>> {
         match (self.captures().of(stream), storage) {
             (Some(capture), Some(storage)) => {
                 let start = storage.pointer().addr();
                 let writes = (start..start + storage.nbytes()).contains(&to);
-                capture.hold_host(storage, writes);
-                None
+                capture.hold_host(&storage, writes)?;
+                Ok(None)
             }
-            (_, storage) => storage,
+            (_, storage) => Ok(storage),
         }
     }
 }

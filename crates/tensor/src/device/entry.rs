@@ -345,14 +345,14 @@ impl Entry {
                 Ok(())
             }
             Backend::StandIn(engine) => {
-                let keeps = self.hold_in_capture(stream, to, keeps);
+                let keeps = self.hold_in_capture(stream, to, keeps)?;
                 self.give(engine, stream, Work::Copy(Copy { from, to, bytes, keeps }))
             }
             Backend::Cuda(gpu) => {
                 let Some(context) = gpu.context() else { return Ok(()) };
                 // SAFETY: as above, until the stream has passed.
                 unsafe { context.copy(stream, from, to, bytes) }?;
-                if let Some(storage) = self.hold_in_capture(stream, to, keeps) {
+                if let Some(storage) = self.hold_in_capture(stream, to, keeps)? {
                     self.keep_until(self.record(stream), storage);
                 }
                 Ok(())
@@ -374,7 +374,7 @@ impl Entry {
             && here.ordinal() != there.ordinal()
             && [self, other].iter().any(|entry| entry.arena().has_expandable_segments())
         {
-            self.hold_in_capture(stream, to, None);
+            self.hold_in_capture(stream, to, None)?;
             // SAFETY: both are live blocks of at least `bytes`, which the caller owns until the
             // stream has passed.
             return unsafe { here.copy_from_gpu(there, stream, from, to, bytes) };

@@ -12,12 +12,14 @@ use plimsoll_core::Device;
 use plimsoll_memory::{PoolId, PoolPurpose, PoolUse, PrivatePool, StreamId};
 
 use super::{Entry, entry};
-use crate::lock::Mutex;
+use crate::lock::{Mutex, MutexGuard};
 use crate::storage::Storage;
 use crate::storage::stream_order::StreamUses;
 
 /// A pool of its own in a device's memory. Its free blocks serve nobody else, and its segments stay
-/// until the last clone is dropped; tensors that are alive then keep theirs until they go.
+/// until the last clone is dropped; tensors that are alive then keep theirs until they go. What
+/// graphs captured into it is apart from what [`with_pool`] allocates: replays write to theirs at
+/// any time.
 ///
 /// ```
 /// use plimsoll_tensor::device::{self, MemPool, with_pool};
@@ -40,6 +42,8 @@ pub struct MemPool {
 
 struct Shared {
     pool: PrivatePool,
+    /// Held from the moment that a replay is ordered until it is launched; before any claim.
+    replaying: Mutex<()>,
     /// Streams that replay graphs of the pool: their memory is one, so they come after each other.
     replays: StreamUses,
     /// What graphs of the pool write and tensors may still read.
@@ -60,7 +64,8 @@ impl MemPool {
     fn open(device: Device, purpose: PoolPurpose) -> MemPool {
         let pool = entry(device).arena().open_pool(purpose);
         let (replays, written) = (StreamUses::new(StreamId::DEFAULT), Mutex::default());
-        MemPool { device, shared: Arc::new(Shared { pool, replays, written }) }
+        let replaying = Mutex::new(());
+        MemPool { device, shared: Arc::new(Shared { pool, replaying, replays, written }) }
     }
 
     /// The device whose memory it is.
@@ -78,8 +83,9 @@ impl MemPool {
         self.shared.pool.usage()
     }
 
-    pub(crate) fn pool_id(&self) -> PoolId {
-        self.shared.pool.id()
+    /// What captures allocate from.
+    pub(crate) fn captured_id(&self) -> PoolId {
+        self.shared.pool.id().captured()
     }
 
     /// Storages of the pool that a graph writes.
@@ -94,8 +100,15 @@ impl MemPool {
         self.shared.written.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
+    /// Lets one thread at a time replay graphs of the pool. Taken before claims: who holds a claim
+    /// never replays.
+    pub(crate) fn replaying(&self) -> MutexGuard<'_, ()> {
+        self.shared.replaying.lock()
+    }
+
     /// Notes that a graph of the pool is replayed on `stream`; calls `wait_for` with the stream
-    /// that must be waited for first.
+    /// that must be waited for first. Under [`MemPool::replaying`], which is held until the graph
+    /// is launched.
     pub(crate) fn replay_on(&self, stream: StreamId, wait_for: impl FnMut(StreamId)) {
         self.shared.replays.note(stream, true, wait_for);
     }
@@ -151,6 +164,9 @@ pub fn with_pool<R>(pool: &MemPool, body: impl FnOnce() -> R) -> R {
 pub struct PoolScope {
     /// How many scopes were open before.
     depth: usize,
+    /// Open as long as the scope is: nobody could close it after that.
+    #[allow(dead_code, reason = "held for its drop")]
+    pool: MemPool,
     // Guards put thread-local state back, so they must not move to another thread.
     not_send: PhantomData<*const ()>,
 }
@@ -163,7 +179,7 @@ impl PoolScope {
             pools.push((pool.device.slot(), pool.shared.pool.id()));
             pools.len() - 1
         });
-        PoolScope { depth, not_send: PhantomData }
+        PoolScope { depth, pool: pool.clone(), not_send: PhantomData }
     }
 }
 
@@ -224,6 +240,24 @@ mod tests {
             assert_eq!((pool.usage().active_bytes, graph.usage().active_bytes), (0, 0));
             assert!(pool.usage().reserved_bytes >= 2 << 20);
             entry(device).arena().check_balanced().expect("balanced");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_pool_that_goes_inside_of_its_scope_is_released_after_it() -> Result<()> {
+        for device in devices()? {
+            let arena = entry(device).arena();
+            let pool = MemPool::new(device);
+            let scope = PoolScope::enter(&pool);
+            drop(pool);
+            let tensor = Tensor::zeros(&[30 << 20], (DType::U8, device))?;
+            drop(tensor);
+            device::synchronize(device)?;
+            assert_eq!(arena.stats().reserved_bytes.all.current, 30 << 20, "the scope's");
+            drop(scope);
+            assert_eq!(arena.stats().reserved_bytes.all.current, 0);
+            arena.check_balanced().expect("balanced");
         }
         Ok(())
     }

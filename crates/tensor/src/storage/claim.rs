@@ -6,7 +6,8 @@
 //! circle), writing if any operand writes. A thread holds at most one claim, kernels never start
 //! operations, the fork-join pool never runs anybody else's work while it waits, and hooks run
 //! outside. So every claim ends, and a thread that waits for one only ever waits for running
-//! kernels. A read-write lock per tensor held by guards fails each of these points.
+//! kernels. A read-write lock per tensor held by guards fails each of these points. A replay takes
+//! the lock of its pool (`MemPool::replaying`) before its claim; nobody who has a claim takes one.
 //!
 //! On an asynchronous device the claim covers the enqueueing; `stream_order.rs` orders the queued
 //! work itself.

@@ -7,7 +7,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use plimsoll_core::Result;
+use plimsoll_core::{Error, Result};
 use plimsoll_memory::{External, Kind, OriginId};
 
 use super::Storage;
@@ -59,7 +59,8 @@ impl Storage {
     }
 
     /// Moves the bytes to `address`, where `owner` has as many, and with them every tensor on this
-    /// storage. Memory whose address went out before stays behind it until the storage goes.
+    /// storage. Memory whose address went out before stays behind it until the storage goes; what a
+    /// captured graph copies from or to cannot move, because its replays would go to the old place.
     ///
     /// # Safety
     /// As for `Tensor::move_storage`.
@@ -73,8 +74,16 @@ impl Storage {
         self.pin()?;
         let is_known_outside = self.is_exposed();
         self.expose()?;
-        // Kernels read where the bytes are under their claim, so none is between here and there.
+        // Kernels read where the bytes are under their claim, so none is between here and there;
+        // and captures note there that they have.
         let claim = Claim::new(std::iter::empty(), std::iter::once(self.as_ref()));
+        if self.uses.is_fixed() {
+            drop(claim);
+            self.unpin();
+            let why = "a captured graph copies from or to this memory, at the address where it is; move it before \
+                       the capture, or drop the graph first";
+            return Err(Error::invalid_argument(why).in_operation(origin.get().operation));
+        }
         self.entry.wait_for_uses(self);
         let mut place = self.place.lock();
         let from = self.pointer();

@@ -11,10 +11,11 @@
 //!
 //! Host memory has no streams. While an asynchronous copy reads or writes it, the storage carries
 //! that copy's fence, and a claim (`claim.rs`) that would disturb the copy, or see it half done,
-//! waits.
+//! waits. Graphs copy from and to it at any time, at the address that they were captured with: as
+//! long as one does, the storage does not move.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::lock::Mutex;
 use plimsoll_memory::{Fence, StreamId};
@@ -32,6 +33,8 @@ struct Queued {
     copies: Mutex<Copies>,
     /// Whether `copies` has any, so that claims on ordinary host memory cost one load.
     has_copies: AtomicBool,
+    /// How many times captures and graphs hold it in its place.
+    fixed: AtomicU32,
 }
 
 struct Uses {
@@ -76,6 +79,7 @@ impl StreamUses {
                 streams: Mutex::new(Uses::fresh(self.home)),
                 copies: Mutex::new(Copies::default()),
                 has_copies: AtomicBool::new(false),
+                fixed: AtomicU32::new(0),
             })
         })
     }
@@ -135,6 +139,20 @@ impl StreamUses {
         if let Some(queued) = self.queued.get_mut() {
             queued.streams.get_mut().foreign(self.home).for_each(visit);
         }
+    }
+
+    /// A capture or a graph knows its address until [`StreamUses::unfix`]. Called under a claim, as
+    /// [`StreamUses::is_fixed`] is by whoever would move it.
+    pub(crate) fn fix(&self) {
+        self.queued().fixed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn unfix(&self) {
+        self.queued().fixed.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_fixed(&self) -> bool {
+        self.queued.get().is_some_and(|queued| queued.fixed.load(Ordering::Relaxed) > 0)
     }
 
     /// Host memory: a copy that is done at `fence` reads it, or writes it. Called under a claim of

@@ -1,6 +1,6 @@
 """Graphs: work of a GPU that is captured once and replayed as one launch, under PyTorch's names.
 
-While it is captured nothing runs, and what is allocated comes from a pool that nobody else uses while the graph lives.
+While it is captured nothing runs, and what is allocated comes from a part of a pool that only captures allocate from.
 Unlike PyTorch's, a graph keeps the tensors from before its capture that it uses. `_graphed.py` has functions and
 modules whose passes are graphs."""
 
