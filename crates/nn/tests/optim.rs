@@ -441,6 +441,39 @@ fn captured_steps_are_the_same_steps() -> Result<()> {
 }
 
 #[test]
+fn rates_that_graphs_read_stay_in_their_place() -> Result<()> {
+    let own = device::stand_in(Default::default())?;
+    let parameter = || Parameter::new(&Tensor::ones(&[1], (DType::F32, own))?);
+    let (first, second) = (parameter()?, parameter()?);
+    let mut optimizer = optim::SGD::new([first.clone()], optim::SGDOptions::new().lr(0.25))?;
+    optimizer.make_capturable()?;
+    first.tensor().sum()?.backward()?;
+    let (graph, ()) = Graph::capture(own, || optimizer.step())?;
+    graph.replay()?;
+    assert_eq!(first.tensor().item::<f32>()?, 0.75);
+    // A group that is added later needs the call once more.
+    optimizer.add_param_group([second.clone()], optim::SGDOptions::new().lr(0.5))?;
+    optimizer.groups_mut()[0].options.lr = 0.125;
+    optimizer.make_capturable()?;
+    graph.replay()?;
+    assert_eq!(first.tensor().item::<f32>()?, 0.625, "it writes today's rates too");
+    second.tensor().sum()?.backward()?;
+    let (both, ()) = Graph::capture(own, || optimizer.step())?;
+    for (rate, other) in [(0.0, 0.0), (0.5, 1.0)] {
+        optimizer.groups_mut()[0].options.lr = rate;
+        optimizer.groups_mut()[1].options.lr = other;
+        optimizer.write_rates()?;
+        let before = [&first, &second].map(|one| one.tensor().item::<f32>());
+        graph.replay()?;
+        both.replay()?;
+        let [before, beside] = before;
+        assert_eq!(f64::from(first.tensor().item::<f32>()?), f64::from(before?) - 2.0 * rate);
+        assert_eq!(f64::from(second.tensor().item::<f32>()?), f64::from(beside?) - other);
+    }
+    Ok(())
+}
+
+#[test]
 fn captures_that_replays_would_not_repeat_are_refused() -> Result<()> {
     let own = device::stand_in(Default::default())?;
     let net = network(own)?;

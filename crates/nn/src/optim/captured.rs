@@ -13,7 +13,8 @@ use super::rule::FusedRule;
 impl<O: FusedRule> Fused<O> {
     /// Makes steps ready to be captured in a [`Graph`](plimsoll_tensor::Graph): learning rates lie
     /// in memory of the device, in float32, where replays read them. Take one step before the
-    /// capture, so that all that is kept beside parameters is there.
+    /// capture, so that all that is kept beside parameters is there. Called again (for a group that
+    /// was added), it leaves the ones that are there in their place: graphs read them.
     ///
     /// ```
     /// use plimsoll_nn::{Parameter, optim};
@@ -59,20 +60,23 @@ impl<O: FusedRule> Fused<O> {
 }
 
 impl<O: FusedRule> ParamGroup<O> {
-    /// Makes the learning rate's tensors.
+    /// Makes the learning rate's tensor on each device that has none yet.
     pub(super) fn hold_rates(&mut self) -> Result<()> {
-        let mut devices: Vec<Device> = Vec::new();
+        write_rates(&self.options, &self.rates)?;
+        let lr = self.options.shared().lr;
         for param in &self.params {
             let device = param.parameter.tensor().device();
-            if !devices.contains(&device) {
-                devices.push(device);
+            if !has_rate(&self.rates, device) {
+                let rate = Tensor::full(&[], lr, (DType::F32, device))?;
+                self.rates.push(rate.mark_optimizer_state());
             }
         }
-        let lr = self.options.shared().lr;
-        let made = |device| Ok(Tensor::full(&[], lr, (DType::F32, device))?.mark_optimizer_state());
-        self.rates = devices.into_iter().map(made).collect::<Result<_>>()?;
         Ok(())
     }
+}
+
+fn has_rate(rates: &[Tensor], device: Device) -> bool {
+    rates.iter().any(|rate| rate.device() == device)
 }
 
 /// Puts today's learning rate into its tensors.
@@ -106,7 +110,7 @@ impl Captures {
         self.any |= is_captured;
         let why = if !is_captured {
             return Ok(());
-        } else if rates.is_empty() {
+        } else if !has_rate(rates, device) {
             "whose learning rate is not in memory of the device; call `make_capturable()` before"
         } else if kept.fresh || !kept.has_all(options, param) {
             "which is the first, and each replay would begin anew; take one step before the capture"
