@@ -2,7 +2,9 @@
 
 use plimsoll_tensor::{LayerNormOptions, Tensor};
 use plimsoll_testkit::checks::exhaustion::{Bench, every_operation_survives};
-use plimsoll_testkit::checks::interrupted::the_same_is_learnt;
+use plimsoll_testkit::checks::interrupted::{
+    a_first_step_survives_each_failure, the_same_is_learnt,
+};
 use plimsoll_testkit::failing::{failing_device, for_every_allocation_failure};
 
 fn survives(bench: &Bench) {
@@ -46,4 +48,12 @@ fn training_that_runs_out_of_memory_again_and_again_learns_the_same() {
     let (device, tap) = failing_device();
     let failures = the_same_is_learnt(device, &tap, 300).unwrap();
     assert!(failures > 60, "only {failures} steps failed");
+}
+
+#[test]
+fn a_first_step_that_runs_out_of_memory_anywhere_is_none() {
+    let (device, tap) = failing_device();
+    let failures = a_first_step_survives_each_failure(device, &tap).unwrap();
+    // Forward and backward passes, then the optimizers' states of nine parameters in two groups.
+    assert!(failures > 100, "only {failures} allocations failed");
 }

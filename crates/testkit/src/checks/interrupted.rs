@@ -1,8 +1,10 @@
-//! Training while memory runs out at random moments: each failed step is taken again, nothing of it
-//! is left behind, and the losses are those of a run that never failed.
+//! Training while memory runs out, at random moments and at every allocation of the first step,
+//! where optimizers make what they keep: each failed step is taken again, nothing of it is left
+//! behind, and the losses are those of a run that never failed.
 
+use plimsoll::nn;
+use plimsoll::optim::{self, Optimizer};
 use plimsoll::prelude::*;
-use plimsoll::{nn, optim};
 use plimsoll_tensor::{device, manual_seed_on, memory};
 
 use crate::failing::{Tap, assert_balanced};
@@ -10,7 +12,7 @@ use crate::failing::{Tap, assert_balanced};
 const WORDS: i64 = 64;
 const WIDTH: i64 = 32;
 const BATCH: i64 = 16;
-/// Allocations of a step, about: failures are drawn from so many.
+/// Allocations of a step after the first, about: failures are drawn from so many.
 const ALLOCATIONS: u64 = 60;
 
 /// What a run went through.
@@ -33,12 +35,35 @@ struct Net {
 
 struct Training {
     net: Net,
-    optimizer: optim::AdamW,
+    optimizer: Box<dyn Optimizer>,
     device: Device,
 }
 
+/// An optimizer of two groups: if the second runs out of memory, the first must not step.
+fn optimizer_of<O: optim::FusedRule>(
+    net: &Net,
+    options: O,
+    of_others: O,
+) -> Result<Box<dyn Optimizer>> {
+    let (weights, others): (Vec<_>, Vec<_>) =
+        net.parameters().into_iter().partition(|parameter| parameter.tensor().rank() > 1);
+    let mut optimizer = optim::Fused::new(weights, options)?;
+    optimizer.add_param_group(others, of_others)?;
+    Ok(Box::new(optimizer))
+}
+
+fn adamw(net: &Net) -> Result<Box<dyn Optimizer>> {
+    let options = optim::AdamWOptions::new().lr(1e-3);
+    optimizer_of(net, options.clone(), options.weight_decay(0.0))
+}
+
+fn sgd(net: &Net) -> Result<Box<dyn Optimizer>> {
+    let options = optim::SGDOptions::new().lr(1e-2).momentum(0.9);
+    optimizer_of(net, options.clone(), options.weight_decay(0.1))
+}
+
 impl Training {
-    fn new(device: Device) -> Result<Training> {
+    fn new(device: Device, optimizer: fn(&Net) -> Result<Box<dyn Optimizer>>) -> Result<Training> {
         manual_seed_on(Device::CPU, 1);
         let body = nn::sequential![
             nn::Linear::new(WIDTH, 4 * WIDTH)?,
@@ -50,12 +75,12 @@ impl Training {
         let (table, head) = (nn::Embedding::new(WORDS, WIDTH)?, nn::Linear::new(WIDTH, WORDS)?);
         let net = Net { table, body, head };
         net.to(device)?;
-        let options = optim::AdamWOptions::new().lr(1e-3);
-        let (weights, others): (Vec<_>, Vec<_>) =
-            net.parameters().into_iter().partition(|parameter| parameter.tensor().rank() > 1);
-        let mut optimizer = optim::AdamW::new(weights, options.clone())?;
-        optimizer.add_param_group(others, options.weight_decay(0.0))?;
+        let optimizer = optimizer(&net)?;
         Ok(Training { net, optimizer, device })
+    }
+
+    fn values(&self) -> Result<Vec<Vec<f32>>> {
+        self.net.parameters().iter().map(|parameter| parameter.tensor().to_vec::<f32>()).collect()
     }
 
     /// One step, whose random numbers are its own: taken again it is the same.
@@ -82,7 +107,7 @@ impl Training {
 /// If a failure is no clean out-of-memory error, or leaves something behind.
 pub fn trained(device: Device, tap: Option<&Tap>, steps: u64) -> Result<Interrupted> {
     device::set_chaos(device, None);
-    let mut training = Training::new(device)?;
+    let mut training = Training::new(device, adamw)?;
     let mut run = Interrupted { losses: Vec::new(), failures: 0, held_bytes: 0 };
     let mut draw = draws(7);
     for at in 0..steps {
@@ -128,6 +153,48 @@ fn draws(mut state: u64) -> impl FnMut() -> u64 {
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         state >> 33
     }
+}
+
+/// Begins to train anew for each allocation of the first step, which fails there and is taken
+/// again; how many did. A step that failed has changed no parameter, and the one after it changes
+/// them as if nothing had happened.
+///
+/// # Panics
+/// If one does not.
+pub fn a_first_step_survives_each_failure(device: Device, tap: &Tap) -> Result<usize> {
+    device::set_chaos(device, None);
+    let mut failures = 0;
+    for optimizer in [adamw, sgd] {
+        let (before, loss, after) = {
+            let mut plain = Training::new(device, optimizer)?;
+            (plain.values()?, plain.step(0)?, plain.values()?)
+        };
+        for failing in 1.. {
+            let mut training = Training::new(device, optimizer)?;
+            tap.fail_from(failing);
+            let first = training.step(0);
+            let refused = tap.open();
+            let learnt = match first {
+                Ok(loss) => loss,
+                Err(error) => {
+                    assert!(refused > 0 && error.is_out_of_memory(), "{failing}: {error}");
+                    failures += 1;
+                    assert_eq!(training.values()?, before, "allocation {failing} failed");
+                    training.optimizer.zero_grad()?;
+                    training.step(0)?
+                }
+            };
+            assert_eq!((learnt, training.values()?), (loss, after.clone()), "{failing}");
+            drop(training);
+            device::synchronize(device)?;
+            assert_balanced(device);
+            assert_eq!(memory::memory_allocated(device), 0, "left behind by {failing}");
+            if refused == 0 {
+                break;
+            }
+        }
+    }
+    Ok(failures)
 }
 
 /// A run that fails and one that does not, on a device with a tap, end with the same losses and the

@@ -17,7 +17,9 @@ use plimsoll_memory::Configuration;
 use plimsoll_tensor::{backends, device};
 use plimsoll_testkit::checks::devices::{EVERYWHERE, ON_A_GPU, gpu};
 use plimsoll_testkit::checks::exhaustion::{Bench, every_operation_survives};
-use plimsoll_testkit::checks::interrupted::the_same_is_learnt;
+use plimsoll_testkit::checks::interrupted::{
+    a_first_step_survives_each_failure, the_same_is_learnt,
+};
 use plimsoll_testkit::checks::once::{self, Part};
 use plimsoll_testkit::checks::{dry, gradients, oracle};
 use plimsoll_testkit::failing::failing_cuda_device;
@@ -49,8 +51,9 @@ const STEPS: [(&str, Step); 9] = [
     }),
     ("interrupted", || {
         let (cuda, tap) = failing_cuda_device()?;
+        let first = a_first_step_survives_each_failure(cuda, &tap)?;
         let failures = the_same_is_learnt(cuda, &tap, 10_000)?;
-        Ok(format!("{failures} of 10000 steps failed, nothing was lost"))
+        Ok(format!("{first} first steps and {failures} of 10000 failed, nothing was lost"))
     }),
     ("gradients", || {
         let tally = gradients::every_gradient_is_right(subject::cuda_device()?);
