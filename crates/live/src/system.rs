@@ -1,10 +1,10 @@
-//! What the operating system is asked: who we are, who is at the other end of a socket, how large
-//! the terminal is, and to hand over keys as they are pressed. This is the crate's `unsafe`; each
-//! call only reads or writes values of this file.
+//! What the operating system is asked: who we are, to connect to a socket within a time, who is at
+//! its other end, how large the terminal is, and to hand over keys as they are pressed. This is the
+//! crate's `unsafe`; each call only reads or writes values of this file.
 
 pub use system::{RawTerminal, terminal_size};
 #[cfg(unix)]
-pub(crate) use unix::{peer, stop_listening, user_id};
+pub(crate) use unix::{connect, peer, stop_listening, user_id};
 
 #[cfg(not(unix))]
 mod system {
@@ -42,9 +42,11 @@ use unix as system;
 mod unix {
     use std::io::{self, Read};
     use std::mem::MaybeUninit;
-    use std::os::fd::AsRawFd;
+    use std::os::fd::{AsRawFd, FromRawFd};
+    use std::os::unix::ffi::OsStrExt;
     use std::os::unix::net::{UnixListener, UnixStream};
-    use std::time::Duration;
+    use std::path::Path;
+    use std::time::{Duration, Instant};
 
     /// The user that this process acts for.
     pub(crate) fn user_id() -> u32 {
@@ -56,6 +58,49 @@ mod unix {
     pub(crate) fn stop_listening(listener: &UnixListener) {
         // SAFETY: `listener` keeps its descriptor open; the call touches no memory of ours.
         unsafe { libc::shutdown(listener.as_raw_fd(), libc::SHUT_RDWR) };
+    }
+
+    /// Connects to a socket. Where so many wait there already that no more are let in, as in front
+    /// of a program that was stopped, it tries again until `patience` is over; then the error is
+    /// `WouldBlock`. The library's own way in would wait for ever.
+    pub(crate) fn connect(path: &Path, patience: Duration) -> io::Result<UnixStream> {
+        // SAFETY: all zeros is an address of no family, and every field is set below or is text
+        // that ends with a zero.
+        let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+        let name = path.as_os_str().as_bytes();
+        if name.len() >= address.sun_path.len() || name.contains(&0) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "no socket can be called so"));
+        }
+        address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+        for (to, from) in address.sun_path.iter_mut().zip(name) {
+            *to = *from as libc::c_char;
+        }
+        let until = Instant::now() + patience;
+        loop {
+            // SAFETY: the call takes numbers, and what it gives is checked.
+            let descriptor = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0) };
+            if descriptor < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            // SAFETY: the descriptor is a fresh socket that nobody else has.
+            let stream = unsafe { UnixStream::from_raw_fd(descriptor) };
+            stream.set_nonblocking(true)?;
+            let bytes = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+            // SAFETY: the call sets a flag of a descriptor that `stream` keeps open.
+            let flagged = unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
+            // SAFETY: `stream` keeps the descriptor open; `address` is ours, and `bytes` its size.
+            let failed =
+                unsafe { libc::connect(descriptor, (&raw const address).cast(), bytes) } != 0;
+            if !failed && flagged == 0 {
+                stream.set_nonblocking(false)?;
+                return Ok(stream);
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::WouldBlock || Instant::now() >= until {
+                return Err(error);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// User and, where the system tells it, process at the other end of a socket.

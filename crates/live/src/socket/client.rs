@@ -67,13 +67,18 @@ fn is_socket(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|facts| facts.file_type().is_socket())
 }
 
+/// Neither waits: a program that lets nobody in at the moment is there.
 fn is_refused(path: &Path) -> bool {
-    UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+    let tried = system::connect(path, Duration::ZERO);
+    tried.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
 /// Whether somebody listens there.
 pub(super) fn is_answered(path: &Path) -> bool {
-    UnixStream::connect(path).is_ok()
+    match system::connect(path, Duration::ZERO) {
+        Ok(_) => true,
+        Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+    }
 }
 
 /// A program that is being asked.
@@ -86,6 +91,10 @@ pub struct Connection {
 impl Connection {
     /// Connects to a program's socket; see [`Server`](crate::Server) for an example.
     pub fn open(path: &Path) -> Result<Connection> {
+        Connection::open_within(path, PATIENCE)
+    }
+
+    fn open_within(path: &Path, patience: Duration) -> Result<Connection> {
         let failed =
             |what: String| Error::new(ErrorKind::Io, format!("`{}` {what}", path.display()));
         let stream = match fs::symlink_metadata(path) {
@@ -93,7 +102,7 @@ impl Connection {
             Ok(facts) if !facts.file_type().is_socket() => {
                 return Err(failed("is not a socket".to_string()));
             }
-            Ok(_) => UnixStream::connect(path),
+            Ok(_) => system::connect(path, patience),
         };
         let stream = stream.map_err(|cause| {
             let what = match cause.kind() {
@@ -101,6 +110,9 @@ impl Connection {
                     "was left behind by a program that has ended".into()
                 }
                 io::ErrorKind::PermissionDenied => "belongs to another user".into(),
+                io::ErrorKind::WouldBlock => {
+                    "lets nobody in: the program may be stopped, and others wait for it".into()
+                }
                 _ => format!("cannot be opened: {cause}"),
             };
             failed(what)
@@ -242,6 +254,28 @@ mod tests {
         assert!(refused.contains("refuses: full"), "{refused}");
         let gone = connection.figures().unwrap_err().to_string();
         assert!(gone.contains("has ended"), "{gone}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_program_that_lets_nobody_in_is_there_and_holds_nobody_up() {
+        let folder = place("full");
+        let path = folder.join("5.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        // Who connected waits to be let in, also after it has gone: until there is no room.
+        let room = (0..100_000).take_while(|_| system::connect(&path, Duration::ZERO).is_ok());
+        assert!(room.count() > 0);
+        let full = system::connect(&path, Duration::ZERO).unwrap_err();
+        assert_eq!(full.kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(clean(&folder), [Found { pid: 5, path: path.clone() }]);
+        assert!(is_answered(&path));
+        let refused = Connection::open_within(&path, Duration::from_millis(1)).unwrap_err();
+        assert!(refused.to_string().contains("lets nobody in"), "{refused}");
+        // It is let in as soon as there is room again.
+        drop(listener.accept().unwrap());
+        assert!(Connection::open(&path).is_ok());
+        drop(listener);
+        assert!(!is_answered(&path));
         fs::remove_dir_all(folder).unwrap();
     }
 
