@@ -141,3 +141,10 @@ def test_dtypes_and_devices_are_pickled_by_name():
         assert pickle.loads(pickle.dumps(dtype)) is dtype and copy.deepcopy(dtype) is dtype
         assert pm.zeros(1, dtype=dtype).dtype is dtype
     assert pickle.loads(pickle.dumps(pm.device("cpu"))) == pm.device("cpu")
+
+
+def test_a_copied_parameter_has_no_attributes():
+    p = pm.nn.Parameter(pm.ones(2))
+    p.tag = "x"
+    made = copy.deepcopy(p)
+    assert made.__dict__ == {} and type(made) is pm.nn.Parameter and made.requires_grad

@@ -436,3 +436,11 @@ def test_a_packed_sequence_is_not_told_to_copy():
     with pytest.raises(RuntimeError, match="does not accept copy argument"):
         packed.to("cpu", copy=True)
     assert packed.to("cpu", copy=False) is packed
+
+
+def test_sequences_that_were_padded_are_copies():
+    padded = plimsoll.zeros(2, 3)
+    first, second = unpad_sequence(padded, plimsoll.tensor([3, 1]), batch_first=True)
+    first.fill_(1)
+    second.fill_(1)
+    assert padded.sum().item() == 0 and second.shape == (1,)

@@ -67,8 +67,12 @@ def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterabl
 
 
 class TorchFunctionMode:
-    """While it is entered, every operation of this thread goes to its `__torch_function__`, also on plain tensors. A mode does not
+    """While it is entered, operations of this thread go to its `__torch_function__`, also on plain tensors. A mode does not
     see what it does itself. Of several the last one entered is asked first.
+
+    Unlike PyTorch's it sees functions that are written in Python (`linear`, `normalize`) as the operations that they are made
+    of, and does not see what is no operation: `tensor`, `as_tensor`, `to` and its kin, `item`, `tolist`, `numpy`,
+    `requires_grad_`, attributes, and questions such as `size` and `is_floating_point`.
 
     >>> import plimsoll as pm
     >>> class Named(pm.overrides.TorchFunctionMode):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections import OrderedDict
 from typing import Any
 
@@ -43,9 +42,8 @@ class Parameter(Tensor, metaclass=_OwnedMeta):
         if known is not None:
             return known
         made = type(self)(self.detach().clone(), self.requires_grad)
+        # As in PyTorch, attributes that a program gave it stay behind.
         memo[id(self)] = made
-        if self.__dict__:
-            made.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return made
 
     def __repr__(self) -> str:

@@ -240,9 +240,9 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """Sequences without what pads them."""
+    """Sequences without what pads them, each in memory of its own."""
     rows = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
-    return [row[:length] for row, length in zip(rows.unbind(0), lengths.tolist())]
+    return [row[:length].clone() for row, length in zip(rows.unbind(0), lengths.tolist())]
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
