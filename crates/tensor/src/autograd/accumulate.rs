@@ -60,6 +60,8 @@ impl Accumulator {
 /// The first gradient: this very memory if it is free to take and lies like the leaf, else a copy.
 /// While recording it is always a copy, since other leaves may be handed the same tensor.
 fn first(leaf: &Tensor, grad: Tensor) -> Result<Tensor> {
+    // A leaf may have got memory of another shape since.
+    let grad = if grad.shape() == leaf.shape() { grad } else { grad.expand_as(leaf)? };
     // A view that nobody has the base of, such as a product turned round, is as free as its base.
     let plain = grad.view_of().is_some() && !is_grad_enabled() && !grad.requires_grad();
     let grad = if plain {
@@ -80,7 +82,9 @@ fn first(leaf: &Tensor, grad: Tensor) -> Result<Tensor> {
 /// Leaves `grad` on a tensor that retains its gradient, and is no leaf.
 pub(super) fn retain(tensor: &Tensor, grad: &Tensor) -> Result<()> {
     let total = match tensor.grad() {
-        None => grad.clone_as(tensor.meta())?,
+        None if grad.shape() == tensor.shape() => grad.clone_as(tensor.meta())?,
+        // The tensor got memory of another shape since.
+        None => grad.expand_as(tensor)?.clone_as(tensor.meta())?,
         Some(old) => old.add(grad)?,
     };
     tensor.set_grad(Some(&total))

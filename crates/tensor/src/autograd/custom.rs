@@ -15,7 +15,7 @@ use super::hooks::Hooks;
 use super::node::{Derivative, Edges, Node};
 use super::saved::{SavedFrom, SavedTensors};
 use super::views::ViewOf;
-use super::{is_grad_enabled, mode, record, rules, views};
+use super::{fit, is_grad_enabled, mode, record, rules, views};
 use crate::Tensor;
 use crate::operation::{Grads, Needs};
 use plimsoll_kernels::Meta;
@@ -414,10 +414,8 @@ impl Custom {
     /// that does not help.
     fn fit(&self, index: usize, grad: &Tensor, input: &Meta) -> Result<Tensor> {
         let (from, to) = (grad.shape(), input.shape());
-        let stretched = from.len() >= to.len()
-            && from.iter().rev().zip(to.iter().rev()).all(|(from, to)| from == to || *to == 1);
         let moves = grad.device() != self.devices[index];
-        if !stretched || (moves && grad.rank() > 0) {
+        if !fit::is_stretched(from, to) || (moves && grad.rank() > 0) {
             return Err(Error::autograd(
                 self.name(),
                 format!(

@@ -14,7 +14,7 @@ use super::node::{Derivative, Edge, Node};
 use super::runs::{self, RunScope};
 use super::saved::{self, Unpacked};
 use super::tasks::{Ready, Received, Target, Task, Tasks, oldest_first};
-use super::{anomaly, mode, views};
+use super::{anomaly, fit, mode, views};
 use crate::Tensor;
 use crate::observe::{self, CallKind};
 use crate::operation::{Backward, Grads, Needs, Operation};
@@ -75,8 +75,9 @@ impl Run {
     fn start(&mut self, roots: Vec<(Edge, Tensor)>) -> Result<()> {
         let visited = self.discover(roots.iter().map(|(edge, _)| edge));
         self.mark(&visited);
-        for (edge, gradient) in &roots {
-            self.add(edge, gradient.clone())?;
+        for (index, (edge, gradient)) in roots.iter().enumerate() {
+            let gradient = fit::fit(None, index, edge, gradient.clone(), self.create_graph)?;
+            self.add(edge, gradient)?;
         }
         let alone = roots.len() == 1;
         for (edge, _) in roots {
@@ -273,10 +274,11 @@ impl Run {
             drop(freed);
         }
         let mut grads = grads.into_iter();
-        for edge in &node.edges {
+        for (index, edge) in node.edges.iter().enumerate() {
             let gradient = grads.next().flatten();
             let Some(edge) = edge else { continue };
             if let Some(gradient) = gradient {
+                let gradient = fit::fit(Some(node), index, edge, gradient, create_graph)?;
                 self.add(edge, gradient)?;
             }
             self.settle(edge.clone());
@@ -307,7 +309,11 @@ impl Run {
             return Ok(false);
         };
         let seen = !node.hooks.is_empty() || node.chain.is_some() || anomaly::is_anomaly_enabled();
-        if self.create_graph || seen || !op.adds_vjp() {
+        // Of a tensor that got other memory since, the parts do not lie as its gradient does.
+        let fits = fit::taken_by(edge).is_none_or(|meta| {
+            meta.shape() == node.inputs[0].shape() && meta.dtype == node.inputs[0].dtype
+        });
+        if self.create_graph || seen || !fits || !op.adds_vjp() {
             return Ok(false);
         }
         let Some(task) = self.tasks.get_mut(&edge.target()).filter(|task| task.is_wanted()) else {

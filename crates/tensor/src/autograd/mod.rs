@@ -4,8 +4,9 @@
 //! gradients and lets `saved` hold what the operation declares; `backward` is what users call,
 //! from and to the places of `place`;
 //! `engine` walks the nodes from an output, newest first (`tasks` says which are ready), calls each
-//! operation's `vjp`, and frees what it used; `parts` lays the gradients of a split tensor's parts
-//! together; `accumulate` writes the leaves' gradients; `hooks`
+//! operation's `vjp`, and frees what it used (`fit` holds each gradient to the shape of its
+//! target); `parts` lays the gradients of a split tensor's parts together; `accumulate` writes the
+//! leaves' gradients; `hooks`
 //! lets users look on (`multi_grad` at several tensors at once), `grad_fn` shows them the nodes,
 //! `saved_hooks` lets them keep saved tensors their way, `runs` says which backward is going on,
 //! and `custom` takes functions with derivatives of their own. `slot` is a tensor's place in all
@@ -19,6 +20,7 @@ mod anomaly;
 mod backward;
 mod custom;
 mod engine;
+mod fit;
 mod functional;
 mod grad_fn;
 mod graph_text;

@@ -4,8 +4,8 @@
 //!
 //! Parts whose gradients already lie side by side as those of one tensor (attention writes them so
 //! for packed queries, keys and values; `cat` hands out slices of one) are not even copied: their
-//! memory is the whole's. What overlaps, or is looked at by hooks, goes the ordinary way: made
-//! whole by `Operation::vjp` and added up.
+//! memory is the whole's, unless somebody else holds it by the time that all came. What overlaps,
+//! or is looked at by hooks, goes the ordinary way: made whole by `Operation::vjp` and added up.
 
 use std::ops::Range;
 
@@ -24,7 +24,8 @@ use plimsoll_kernels::Meta;
 pub(super) struct Parts {
     total: Tensor,
     /// Whether `total` is memory that was made for this. If not, the gradients of the parts were
-    /// made in it, and some of them may still be on their way: it is only read.
+    /// made in it, and some of them may still be on their way: it is only read, and copied in the
+    /// end if others still hold it.
     own: bool,
     dim: usize,
     /// The indices that are there: ascending, with gaps between them.
@@ -190,14 +191,16 @@ impl Parts {
         Ok(())
     }
 
-    /// The whole gradient, with zeros where nothing came.
+    /// The whole gradient, with zeros where nothing came, in memory that nobody else holds.
     fn finish(mut self) -> Result<Tensor> {
         let size = self.total.shape()[self.dim];
         let starts = std::iter::once(0).chain(self.there.iter().map(|range| range.end));
         let ends = self.there.iter().map(|range| range.start).chain([size]);
         let gaps = starts.zip(ends).map(|(start, end)| start..end);
         let gaps: SmallVec<[Range<usize>; 2]> = gaps.filter(|gap| !gap.is_empty()).collect();
-        if gaps.is_empty() {
+        // Memory that the caller, a hook or a gradient which is returned holds too stays theirs.
+        let is_free = self.own || self.total.is_sole_owner();
+        if gaps.is_empty() && is_free {
             return Ok(self.total);
         }
         let FirstPart { site, module, .. } = self.first;
