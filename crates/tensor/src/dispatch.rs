@@ -389,7 +389,7 @@ impl Call<'_> {
 
 /// Whether `given` may be written beside the results: none overlaps itself, another of them, or an
 /// input. Sorted by place, so that hundreds of tensors are looked at once each.
-fn check_mutated(
+pub(crate) fn check_mutated(
     op: &'static str,
     inputs: &[&Tensor],
     given: &[&Tensor],
@@ -417,7 +417,7 @@ fn check_mutated(
             (writes || *other_writes) && other.meta().overlaps(tensor.meta())
         });
         if let Some((other, _)) = clash {
-            return Err(overlap(op, tensor, other));
+            return Err(overlap(op, tensor, other).because(SharedMemory));
         }
         open.push((tensor, writes));
     }
@@ -435,6 +435,19 @@ fn overlap(op: &'static str, a: &Tensor, b: &Tensor) -> Error {
         ),
     )
 }
+
+/// Lies behind the error of tensors that share memory with each other: nothing was written yet, and
+/// who has lists of them can go through these one by one.
+#[derive(Debug)]
+pub(crate) struct SharedMemory;
+
+impl std::fmt::Display for SharedMemory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("they are two operands of one operation, which goes over them in no order")
+    }
+}
+
+impl std::error::Error for SharedMemory {}
 
 /// Bytes of a new tensor, refused if they pass the address space.
 fn checked_bytes(op: &'static str, meta: &Meta) -> Result<usize> {

@@ -281,7 +281,6 @@ fn what_cannot_be_written_is_refused_and_nothing_is() -> Outcome {
     let step = |p: &Tensor, g: &Tensor, m: &Tensor, v: &Tensor| {
         Tensor::fused_adamw_(&[p], &[g], &[m], &[v], 1.0, AdamWOptions::new())
     };
-    assert!(step(&x, &x, &mean, &square).unwrap_err().is_shape(), "the gradient is written");
     assert!(step(&x, &grad, &mean, &mean).unwrap_err().is_shape(), "one state for two");
     let (head, tail) = (x.narrow(0, 0, 6)?, x.narrow(0, 4, 4)?);
     let part = |t: &Tensor, n| t.narrow(0, 0, n);

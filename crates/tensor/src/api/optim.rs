@@ -7,7 +7,8 @@ use smallvec::SmallVec;
 
 use super::options::options;
 use crate::Tensor;
-use crate::dispatch::Dest;
+use crate::dispatch::{Dest, SharedMemory, check_mutated};
+use crate::operation::Needs;
 use crate::ops::optim::Step;
 use crate::prepare::apply;
 use plimsoll_kernels::cpu::optim::{MOST_STATES, Rule, Step as Numbers, Steps};
@@ -65,7 +66,7 @@ pub struct StepTensors<'a> {
 
 impl Tensor {
     /// One step of an optimizer over all its parameters: one operation, in place, without
-    /// temporaries.
+    /// temporaries. Of parameters that share memory it is one operation each, in their order.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
@@ -94,23 +95,61 @@ impl Tensor {
         options: StepOptions<'_>,
     ) -> Result<()> {
         let site = Site::caller();
-        let StepTensors { params, grads, masters, products, .. } = *tensors;
         let mut step = Step(options.numbers(*rule, tensors));
         tensors.check(&step)?;
-        let Some(first) = params.first() else { return Ok(()) };
+        let Some(first) = tensors.params.first() else { return Ok(()) };
         let rate = options.learning_rate(first.device(), &mut step, site)?;
         let given = tensors.given_steps(step.name(), site)?;
-        let none: &[&Tensor] = &[];
-        let (read, scaled) = if step.0.scaled { (none, grads) } else { (grads, none) };
-        let counted = if let StepCounts::Counted(steps) = tensors.steps { steps } else { none };
-        let read = read.iter().copied().chain(&given).chain(&rate);
+        let read = tensors.read(&step).iter().copied().chain(&given).chain(&rate);
         let read = read.chain(options.others(step.name())?);
         let read: SmallVec<[&Tensor; 8]> = read.collect();
-        let written = params.iter().chain(masters).chain(tensors.states.iter().copied().flatten());
-        let written = written.chain(products).chain(counted).chain(scaled);
-        let written: SmallVec<[&Tensor; 16]> = written.copied().collect();
-        apply(&step, &read, Dest::Mutating(&written), site).map(drop)
+        match apply(&step, &read, Dest::Mutating(&tensors.written(&step)), site) {
+            Err(error) if error.detail::<SharedMemory>().is_some() => {
+                one_by_one(rule, &step, tensors, &options, error)
+            }
+            done => done.map(drop),
+        }
     }
+}
+
+/// A step of parameters that share memory with each other (tied weights, views of one base) or with
+/// their gradients: one after the other in their order, as PyTorch's loop over them.
+///
+/// A gradient that shares its parameter's memory is copied first. Nothing is written before all are
+/// known to go.
+#[cold]
+fn one_by_one(
+    rule: &Rule,
+    step: &Step,
+    tensors: &StepTensors<'_>,
+    options: &StepOptions<'_>,
+    shared: Error,
+) -> Result<()> {
+    let is_shared = |(param, grad): (&&Tensor, &&Tensor)| {
+        param.shares_storage_with(grad) && param.meta().overlaps(grad.meta())
+    };
+    let both = || tensors.params.iter().zip(tensors.grads);
+    // Gradients that are unscaled are written, and there is one memory for both values.
+    if step.0.scaled && both().any(is_shared) {
+        return Err(shared);
+    }
+    let copies =
+        both().map(|pair| if is_shared(pair) { pair.1.clone_tensor().map(Some) } else { Ok(None) });
+    let copies: Vec<Option<Tensor>> = copies.collect::<Result<_>>()?;
+    let grads: Vec<&Tensor> = copies
+        .iter()
+        .zip(tensors.grads)
+        .map(|(copy, &grad)| copy.as_ref().unwrap_or(grad))
+        .collect();
+    let tensors = &StepTensors { grads: &grads, ..*tensors };
+    for at in 0..tensors.params.len() {
+        tensors.only(at, |one| {
+            check_mutated(step.name(), one.read(step), &one.written(step), Needs::NONE)
+        })?;
+    }
+    (0..tensors.params.len()).try_for_each(|at| {
+        tensors.only(at, |one| Tensor::optimizer_step_(rule, one, options.clone()))
+    })
 }
 
 impl StepOptions<'_> {
@@ -162,7 +201,43 @@ impl StepOptions<'_> {
     }
 }
 
-impl StepTensors<'_> {
+impl<'a> StepTensors<'a> {
+    /// The gradients, if they are only read.
+    fn read(&self, step: &Step) -> &'a [&'a Tensor] {
+        if step.0.scaled { &[] } else { self.grads }
+    }
+
+    /// All that is written, in the kernel's order.
+    fn written(&self, step: &Step) -> SmallVec<[&'a Tensor; 16]> {
+        let none: &[&Tensor] = &[];
+        let scaled = if step.0.scaled { self.grads } else { none };
+        let counted = if let StepCounts::Counted(steps) = self.steps { steps } else { none };
+        let written = self.params.iter().chain(self.masters);
+        let written = written.chain(self.states.iter().copied().flatten());
+        written.chain(self.products).chain(counted).chain(scaled).copied().collect()
+    }
+
+    /// Shows `look` the tensors of the parameter `at` alone.
+    fn only<R>(&self, at: usize, look: impl FnOnce(&StepTensors<'_>) -> R) -> R {
+        fn one<'a>(list: &'a [&'a Tensor], at: usize) -> &'a [&'a Tensor] {
+            list.get(at..=at).unwrap_or(&[])
+        }
+        let states: SmallVec<[&[&Tensor]; MOST_STATES]> =
+            self.states.iter().map(|list| one(list, at)).collect();
+        look(&StepTensors {
+            params: one(self.params, at),
+            grads: one(self.grads, at),
+            states: &states,
+            masters: one(self.masters, at),
+            products: one(self.products, at),
+            steps: match self.steps {
+                StepCounts::At(step) => StepCounts::At(step),
+                StepCounts::Given(steps) => StepCounts::Given(one(steps, at)),
+                StepCounts::Counted(steps) => StepCounts::Counted(one(steps, at)),
+            },
+        })
+    }
+
     /// Steps that are given, in the dtype that kernels read.
     fn given_steps(&self, name: &'static str, site: Site) -> Result<Vec<Tensor>> {
         let StepCounts::Given(steps) = self.steps else { return Ok(Vec::new()) };

@@ -6,7 +6,8 @@ use plimsoll_memory::Site;
 use smallvec::SmallVec;
 
 use crate::Tensor;
-use crate::dispatch::Dest;
+use crate::dispatch::{Dest, SharedMemory, check_mutated};
+use crate::operation::Needs;
 use crate::ops::unscale::{Unscale, UpdateScale};
 use crate::prepare::apply;
 use plimsoll_kernels::cpu::optim::UpdateScale as Numbers;
@@ -14,6 +15,8 @@ use plimsoll_kernels::cpu::optim::UpdateScale as Numbers;
 impl Tensor {
     /// Multiplies all gradients by `inv_scale`, one float32, in place and in one operation; where
     /// an element is infinite or NaN, `found_inf`, one float32, becomes 1. All are on one device.
+    /// Gradients that share memory are gone over one after the other: one that is there twice is
+    /// multiplied twice, as in PyTorch.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
@@ -47,7 +50,19 @@ impl Tensor {
             return Ok(());
         }
         let written: SmallVec<[&Tensor; 16]> = grads.iter().copied().chain([found_inf]).collect();
-        apply(&Unscale, &[inv_scale], Dest::Mutating(&written), site).map(drop)
+        match apply(&Unscale, &[inv_scale], Dest::Mutating(&written), site) {
+            Err(error) if error.detail::<SharedMemory>().is_some() => {
+                // Nothing is written before all are known to go.
+                for grad in grads {
+                    check_mutated(NAME, &[inv_scale], &[grad, found_inf], Needs::NONE)?;
+                }
+                grads.iter().try_for_each(|grad| {
+                    let written = [*grad, found_inf];
+                    apply(&Unscale, &[inv_scale], Dest::Mutating(&written), site).map(drop)
+                })
+            }
+            done => done.map(drop),
+        }
     }
 
     /// The scale of gradients after a step: smaller if `found_inf` says that it was skipped, larger
