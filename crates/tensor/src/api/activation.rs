@@ -154,6 +154,19 @@ fn run(
     pointwise::new(row, &[x], numbers, site)
 }
 
+/// Exponential linear units. In place the result tells the derivative, unless `alpha` turns what is
+/// below 0 above it.
+fn elu(x: &Tensor, numbers: Numbers, inplace: bool, site: Site) -> Result<Tensor> {
+    let row = if inplace && numbers[0] >= 0.0 { &rows::ELU_OVER } else { &rows::ELU };
+    run(row, x, numbers, inplace, site)
+}
+
+/// Leaky rectified units; in place as [`elu`].
+fn leaky_relu(x: &Tensor, slope: f64, inplace: bool, site: Site) -> Result<Tensor> {
+    let row = if inplace && slope >= 0.0 { &rows::LEAKY_RELU_OVER } else { &rows::LEAKY_RELU };
+    run(row, x, [slope, 0.0, 0.0], inplace, site)
+}
+
 impl Tensor {
     /// Each element, or where it is negative its exponential minus 1.
     ///
@@ -171,7 +184,7 @@ impl Tensor {
     /// [`Tensor::elu`] with its numbers.
     #[track_caller]
     pub fn elu_with(&self, options: EluOptions) -> Result<Tensor> {
-        run(&rows::ELU, self, [options.alpha, 1.0, 1.0], options.inplace, Site::caller())
+        elu(self, [options.alpha, 1.0, 1.0], options.inplace, Site::caller())
     }
 
     /// [`Tensor::elu`] whose slope is 1 at 0 whatever its `alpha`.
@@ -197,13 +210,8 @@ impl Tensor {
                 "alpha is 0, and the exponent is divided by it; give another",
             ));
         }
-        run(
-            &rows::ELU,
-            self,
-            [options.alpha, 1.0, 1.0 / options.alpha],
-            options.inplace,
-            Site::caller(),
-        )
+        let numbers = [options.alpha, 1.0, 1.0 / options.alpha];
+        elu(self, numbers, options.inplace, Site::caller())
     }
 
     /// [`Tensor::elu`] with the numbers that keep mean 0 and variance 1 from layer to layer.
@@ -226,7 +234,7 @@ impl Tensor {
         const ALPHA: f64 = 1.673_263_242_354_377_2;
         const SCALE: f64 = 1.050_700_987_355_480_5;
         let _named = enter_operation("selu");
-        run(&rows::ELU, self, [ALPHA, SCALE, 1.0], options.inplace, Site::caller())
+        elu(self, [ALPHA, SCALE, 1.0], options.inplace, Site::caller())
     }
 
     /// Each element, or a small part of it where it is negative.
@@ -245,13 +253,7 @@ impl Tensor {
     /// [`Tensor::leaky_relu`] with its numbers.
     #[track_caller]
     pub fn leaky_relu_with(&self, options: LeakyReluOptions) -> Result<Tensor> {
-        run(
-            &rows::LEAKY_RELU,
-            self,
-            [options.negative_slope, 0.0, 0.0],
-            options.inplace,
-            Site::caller(),
-        )
+        leaky_relu(self, options.negative_slope, options.inplace, Site::caller())
     }
 
     /// Each element between -1 and 1, or between other bounds.
@@ -605,7 +607,7 @@ impl Tensor {
         }
         let _named = enter_operation("rrelu");
         if !training {
-            return run(&rows::LEAKY_RELU, self, [0.5 * (lower + upper), 0.0, 0.0], inplace, site);
+            return leaky_relu(self, 0.5 * (lower + upper), inplace, site);
         }
         with_site(site, || {
             let slopes = self.detach().zeros_like()?;

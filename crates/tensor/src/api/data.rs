@@ -31,7 +31,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn set_data(&mut self, data: &Tensor) -> Result<()> {
-        self.replace("set_data", data)
+        self.replace("set_data", data, self.version())
     }
 
     /// [`Tensor::set_data`] as an in-place write: dtype and device must be the same, and a tensor
@@ -70,12 +70,13 @@ impl Tensor {
                  under `no_grad`, or use `set_data`",
             ));
         }
-        self.replace(OP, source)
+        self.replace(OP, source, self.version().wrapping_add(1))
     }
 
     /// Gives this tensor other sizes, row-major, over the same memory if that is large enough. If
     /// not, over new memory that starts with what the old one held; nothing is written to the rest.
     /// Views of the old memory keep it: unlike PyTorch's, a storage does not grow under them.
+    /// Memory that others see too ([`Tensor::fix_storage_size`]) is not left for a larger one.
     ///
     /// ```
     /// use plimsoll_tensor::{DType, Tensor};
@@ -109,6 +110,15 @@ impl Tensor {
         let flat = |from: &Tensor, count: usize| from.as_strided(&[count as i64], &[1], 0);
         let wide = if end <= held {
             flat(&plain, end)?
+        } else if self.storage().is_fixed_size() {
+            return Err(Error::shape(
+                OP,
+                format!(
+                    "Trying to resize storage that is not resizable: somebody else uses these {} bytes too (a NumPy \
+                     array, a file, another process), and would not see the new ones; clone the tensor first",
+                    self.storage().nbytes()
+                ),
+            ));
         } else {
             let new = Tensor::empty(&[end as i64], (self.dtype(), self.device()))?;
             let kept = held.min(end);
@@ -117,10 +127,10 @@ impl Tensor {
         };
         let sizes: Vec<i64> = sizes.iter().map(|&size| size as i64).collect();
         let data = wide.narrow(0, offset as i64, (end - offset) as i64)?.view(&sizes)?;
-        self.replace(OP, &data)
+        self.replace(OP, &data, self.version().wrapping_add(1))
     }
 
-    fn replace(&mut self, op: &'static str, data: &Tensor) -> Result<()> {
+    fn replace(&mut self, op: &'static str, data: &Tensor, version: u32) -> Result<()> {
         if self.requires_grad() && !data.dtype().is_float() {
             let why = format!(
                 "data set to a tensor that requires gradients must be floating point or complex dtype, and {} is not",
@@ -128,7 +138,7 @@ impl Tensor {
             );
             return Err(Error::autograd(op, why));
         }
-        let heir = self.over_memory_of(data);
+        let heir = self.over_memory_of(data, version);
         inherit(&heir, self);
         *self = heir;
         Ok(())

@@ -1,6 +1,6 @@
 //! Rows of a table by index.
 
-use plimsoll_core::{Error, Result};
+use plimsoll_core::{DType, Error, Result};
 use plimsoll_memory::Site;
 use smallvec::SmallVec;
 
@@ -58,6 +58,12 @@ impl Tensor {
     #[track_caller]
     pub fn embedding_with(&self, indices: &Tensor, options: EmbeddingOptions) -> Result<Tensor> {
         let EmbeddingOptions { padding_idx, scale_grad_by_freq } = options;
+        // Of no index too, unlike other operations.
+        if !matches!(indices.dtype(), DType::I64 | DType::I32) {
+            let why = "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; \
+                       but got";
+            return Err(Error::dtype("embedding", format!("{why} {}", indices.dtype())));
+        }
         let padding = padding("embedding", self, padding_idx)?;
         let op = Embedding { padding, by_frequency: scale_grad_by_freq };
         let site = Site::caller();

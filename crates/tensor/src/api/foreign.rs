@@ -111,6 +111,21 @@ impl Tensor {
         self.storage().foreign_address()
     }
 
+    /// Says that somebody outside goes on using this tensor's memory: no tensor on it can be
+    /// resized to more than it holds from now on, as none on foreign memory can.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let mut x = Tensor::ones(&[4], DType::F32)?;
+    /// x.fix_storage_size();
+    /// x.resize_(&[2])?;
+    /// assert!(x.resize_(&[5]).is_err());
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn fix_storage_size(&self) {
+        self.storage().fix_size();
+    }
+
     /// Keeps this tensor's memory where it is for as long as the guard lives, for others to use.
     #[track_caller]
     pub fn lend(&self) -> Result<Lent> {

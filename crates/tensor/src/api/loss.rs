@@ -211,6 +211,12 @@ impl Tensor {
         options: BinaryCrossEntropyOptions<'_>,
     ) -> Result<Tensor> {
         let site = Site::caller();
+        if target.dtype() != self.dtype() {
+            let (target, own) = (target.dtype(), self.dtype());
+            let why =
+                format!("Found dtype {target} but expected {own}; convert the target with `to`");
+            return Err(Error::dtype("binary_cross_entropy", why));
+        }
         if options.weight.is_none() {
             let loss = Loss::BinaryCrossEntropy;
             return element_loss(self, target, loss, options.reduction, site);

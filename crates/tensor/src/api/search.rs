@@ -254,6 +254,11 @@ impl Tensor {
                     ),
                 ));
             }
+            if bins.numel() < 2 {
+                let why =
+                    "bins must be > 0, but got 0: one edge has no bin beside it; give two or more";
+                return Err(Error::shape("histogram", why));
+            }
             let edges = bins.detach().contiguous()?;
             let counts = histogram(self, &edges, &options, site)?;
             Ok((counts, bins.clone_tensor()?))

@@ -1,7 +1,7 @@
 //! Tensors cut along a dimension into views: by sizes, into equal parts, at places, one by one.
 
 use plimsoll_core::{Error, Result, normalize_dim};
-use plimsoll_memory::{Site, enter_operation, with_site};
+use plimsoll_memory::{Site, SystemMemory, enter_operation, with_site};
 
 use crate::Tensor;
 
@@ -289,6 +289,7 @@ fn tensor_split(
             Err(Error::shape(op, format!("number of sections must be larger than 0, got {count}")))
         }
         Sections::Count(count) => {
+            check_room(op, count, size)?;
             let length = |at: i64| size / count + i64::from(at < size % count);
             parts(x, dim, (0..count).map(length), site)
         }
@@ -297,6 +298,27 @@ fn tensor_split(
             let ends = indices.iter().copied().chain([i64::MAX]);
             starts.zip(ends).map(|(start, end)| x.slice(dim, start, end, 1)).collect()
         }),
+    }
+}
+
+/// Refuses to make more tensors than the machine has memory for. Most of them would be empty, so
+/// nothing else stops it.
+fn check_room(op: &'static str, count: i64, size: i64) -> Result<()> {
+    /// Bytes that a view takes at least: its layout, its hold on the memory, its handle.
+    const LEAST: usize = 128;
+    if count <= size.max(1 << 16) {
+        return Ok(());
+    }
+    let needed = (count as usize).saturating_mul(LEAST);
+    match SystemMemory::read().total_bytes() {
+        Some(total) if needed > total => Err(Error::shape(
+            op,
+            format!(
+                "{count} sections of {size} elements are at least {needed} bytes of tensors alone, and the machine \
+                 has {total}; ask for fewer"
+            ),
+        )),
+        _ => Ok(()),
     }
 }
 

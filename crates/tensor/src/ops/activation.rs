@@ -52,11 +52,21 @@ fn chained(
     row: &'static PointwiseRow,
     slope: impl FnOnce(&Tensor) -> Result<Tensor>,
 ) -> Result<Tensor> {
-    let x = slopes.input(0)?;
+    chained_from(slopes, slopes.input(0)?, row, slope)
+}
+
+/// The same from the tensor that the row's `saves` name.
+#[track_caller]
+fn chained_from(
+    slopes: &Slopes<'_>,
+    saved: &Tensor,
+    row: &'static PointwiseRow,
+    slope: impl FnOnce(&Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
     if is_grad_enabled() {
-        return slopes.grad.mul(&slope(x)?);
+        return slopes.grad.mul(&slope(saved)?);
     }
-    pointwise::new(row, &[slopes.grad, x], slopes.numbers, Site::caller())
+    pointwise::new(row, &[slopes.grad, saved], slopes.numbers, Site::caller())
 }
 
 /// 1 where `x` is above `low`, else `below`, in x's dtype.
@@ -66,6 +76,8 @@ fn step(x: &Tensor, low: f64, above: f64, below: f64) -> Result<Tensor> {
 }
 
 const X: [Saves; 3] = [Saves::input(0), Saves::NOTHING, Saves::NOTHING];
+/// Of forms in place whose result tells the derivative: nothing of what was there is kept.
+const Y: [Saves; 3] = [Saves::output(0), Saves::NOTHING, Saves::NOTHING];
 
 /// The derivative by the only input.
 const fn only(f: fn(&Slopes<'_>) -> Result<Tensor>) -> [fn(&Slopes<'_>) -> Result<Tensor>; 3] {
@@ -90,6 +102,26 @@ pub(crate) static ELU: PointwiseRow = PointwiseRow {
     }),
 };
 
+/// In place, with an `alpha` that is not negative: where the result is, its slope is as far from 0
+/// as the result is from its least.
+pub(crate) static ELU_OVER: PointwiseRow = PointwiseRow {
+    info: info("elu", &[]),
+    saves: Y,
+    cpu: |launch, [alpha, scale, input_scale]| cpu::elu(launch, alpha, scale, input_scale),
+    derivatives: only(|s| {
+        let [alpha, scale, input_scale] = s.numbers;
+        let y = s.backward.output(0)?;
+        let below = y.add(alpha * scale)?.mul(input_scale)?;
+        s.grad.mul(&Tensor::where_(&y.gt(0.0)?, scale, &below)?)
+    }),
+};
+
+static LEAKY_RELU_BACKWARD: PointwiseRow = PointwiseRow {
+    info: fused(FUNCTIONAL, "leaky_relu_backward"),
+    cpu: |launch, [slope, ..]| cpu::leaky_relu_backward(launch, slope),
+    ..PointwiseRow::BARE
+};
+
 pub(crate) static LEAKY_RELU: PointwiseRow = PointwiseRow {
     info: info(
         "leaky_relu",
@@ -97,14 +129,17 @@ pub(crate) static LEAKY_RELU: PointwiseRow = PointwiseRow {
     ),
     saves: X,
     cpu: |launch, [slope, ..]| cpu::leaky_relu(launch, slope),
+    derivatives: only(|s| chained(s, &LEAKY_RELU_BACKWARD, |x| step(x, 0.0, 1.0, s.numbers[0]))),
+};
+
+/// In place, with a slope that is not negative: the result is above 0 where the input was.
+pub(crate) static LEAKY_RELU_OVER: PointwiseRow = PointwiseRow {
+    info: info("leaky_relu", &[]),
+    saves: Y,
+    cpu: |launch, [slope, ..]| cpu::leaky_relu(launch, slope),
     derivatives: only(|s| {
-        static FUSED: PointwiseRow = PointwiseRow {
-            info: fused(FUNCTIONAL, "leaky_relu_backward"),
-            cpu: |launch, [slope, ..]| cpu::leaky_relu_backward(launch, slope),
-            ..PointwiseRow::BARE
-        };
-        let slope = s.numbers[0];
-        chained(s, &FUSED, |x| step(x, 0.0, 1.0, slope))
+        let y = s.backward.output(0)?;
+        chained_from(s, y, &LEAKY_RELU_BACKWARD, |y| step(y, 0.0, 1.0, s.numbers[0]))
     }),
 };
 

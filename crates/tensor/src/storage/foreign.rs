@@ -52,6 +52,16 @@ impl Storage {
         Arc::new(storage)
     }
 
+    /// Its size stays, because somebody outside uses it.
+    pub(crate) fn fix_size(&self) {
+        self.fixed_size.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether no larger memory may take its place.
+    pub(crate) fn is_fixed_size(&self) -> bool {
+        self.fixed_size.load(Ordering::Relaxed) || self.foreign_address().is_some()
+    }
+
     /// The address of bytes that are not ours.
     pub(crate) fn foreign_address(&self) -> Option<usize> {
         let is_foreign = matches!(*self.place.lock(), Whereabouts::Foreign(_));

@@ -48,6 +48,8 @@ pub struct Storage {
     movable: bool,
     /// Whether somebody outside knows where the bytes are; see `dependents.rs`.
     exposed: AtomicBool,
+    /// Whether somebody outside would miss larger memory in its place.
+    fixed_size: AtomicBool,
     /// The number by which the arena and watches know it, if it is movable: later ones have higher
     /// ones.
     number: u32,
@@ -171,6 +173,7 @@ impl Storage {
             bytes,
             movable,
             exposed: AtomicBool::new(false),
+            fixed_size: AtomicBool::new(false),
             number: 0,
             pins: AtomicU32::new(0),
             address: AtomicUsize::new(address),

@@ -113,13 +113,14 @@ impl Tensor {
         self
     }
 
-    /// The memory and layout of `data` with this tensor's companion; for `api/data.rs`.
-    pub(crate) fn over_memory_of(&self, data: &Tensor) -> Tensor {
+    /// The memory and layout of `data` with this tensor's companion and `version`; for
+    /// `api/data.rs`.
+    pub(crate) fn over_memory_of(&self, data: &Tensor, version: u32) -> Tensor {
         Tensor {
             inner: Arc::new(Inner {
                 storage: data.inner.storage.clone(),
                 meta: data.inner.meta.clone(),
-                versions: Versions::default(),
+                versions: Versions::going_on(&data.inner.storage, version),
                 inference: data.inner.inference,
                 registered: registry::is_on(),
                 view: None,

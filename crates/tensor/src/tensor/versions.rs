@@ -13,26 +13,36 @@ use crate::storage::Storage;
 
 /// A count of writes: the storage's, or one that some handles share among themselves.
 #[derive(Clone, Default)]
-pub(crate) struct Versions(Option<Arc<AtomicU32>>);
+pub(crate) struct Versions {
+    own: Option<Arc<AtomicU32>>,
+    /// What a tensor had counted before it got the memory that it has now.
+    before: u32,
+}
 
 impl Versions {
     /// A new count, beside the storage's.
     pub(crate) fn apart() -> Versions {
-        Versions(Some(Arc::default()))
+        Versions { own: Some(Arc::default()), before: 0 }
+    }
+
+    /// The count of `storage`, which goes on from `count`: of a tensor that comes to stand for it.
+    pub(crate) fn going_on(storage: &Storage, count: u32) -> Versions {
+        Versions { own: None, before: count.wrapping_sub(storage.version()) }
     }
 
     /// How many writes there were.
     #[inline]
     pub(crate) fn now(&self, storage: &Storage) -> u32 {
-        match &self.0 {
+        let counted = match &self.own {
             None => storage.version(),
             Some(own) => own.load(Ordering::Acquire),
-        }
+        };
+        counted.wrapping_add(self.before)
     }
 
     /// Counts a write by `writer`. Called under a write claim.
     pub(crate) fn written_by(&self, storage: &Storage, writer: OriginId) {
-        match &self.0 {
+        match &self.own {
             None => storage.written_by(writer),
             Some(own) => {
                 storage.written_aside(writer);
