@@ -114,6 +114,33 @@ def test_a_pool_of_the_program_may_be_given(gpu):
     assert pool.active_bytes == y.nbytes
 
 
+def test_a_pool_of_the_program_gives_nobody_what_replays_write(gpu):
+    pool, stream, x = pm.MemPool(gpu), pm.cuda.Stream(gpu), pm.ones(1 << 10, device=gpu)
+    graph, y = captured(gpu, lambda: (x + 1) * 2 + 3, stream, pool=pool)
+    with pm.cuda.stream(stream), pm.use_mem_pool(pool):
+        beside = pm.zeros(1 << 10, device=gpu)
+    graph.replay()
+    assert (beside.abs().max().item(), y[0].item()) == (0.0, 7.0)
+
+
+def test_pinned_memory_of_a_graph_is_not_moved(gpu):
+    pinned, x = pm.zeros(1 << 10).pin_memory(), pm.full((1 << 10,), 6.0, device=gpu)
+    graph, _ = captured(gpu, lambda: pinned.copy_(x, non_blocking=True))
+    with pytest.raises((RuntimeError, ValueError), match="a captured graph copies from or to this memory"):
+        pinned.share_memory_()
+    graph.replay()
+    assert pinned.tolist() == [6.0] * (1 << 10)
+    graph.reset()
+    assert pinned.share_memory_().is_shared()
+    assert pinned.tolist() == [6.0] * (1 << 10)
+
+
+def test_a_capture_that_sets_another_seed_fails_as_in_pytorch(gpu):
+    pm.manual_seed(3)
+    with pytest.raises(RuntimeError, match="seeded anew"):
+        captured(gpu, lambda: (pm.manual_seed(4), pm.rand(3, device=gpu)))
+
+
 def test_draws_are_new_at_each_replay_and_those_of_the_program(gpu):
     pm.manual_seed(5)
     expected = [pm.rand(3, device=gpu).tolist() for _ in range(3)]
