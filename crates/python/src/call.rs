@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use plimsoll_core::Result;
+use plimsoll_core::{Error, Result};
 use plimsoll_memory::with_site;
 use plimsoll_tensor::Tensor;
 use pyo3::prelude::*;
@@ -110,7 +110,7 @@ pub(crate) fn in_call<R: Send>(
         Effort::Any => {
             let site = frames::here(py);
             let _flight = InFlight::enter();
-            py.detach(|| with_site(site, work))
+            py.detach(|| caught(|| with_site(site, work)))
         }
     }
 }
@@ -120,7 +120,19 @@ pub(crate) fn in_call<R: Send>(
 pub(crate) fn in_small_call<R>(py: Python<'_>, work: impl FnOnce() -> Result<R>) -> Result<R> {
     let site = frames::here(py);
     let _flight = InFlight::enter();
-    with_site(site, work)
+    caught(|| with_site(site, work))
+}
+
+/// Runs `work`; where it panics, which is a mistake of ours, the caller gets an error that an
+/// `except Exception` sees, rather than an exception that ends the program. What unwinding left in
+/// the tensors that it was about to write is unknown, as after any error.
+#[inline]
+fn caught<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let said = panic.downcast_ref::<String>().map(String::as_str);
+        let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        Err(Error::driver(format!("a mistake in Plimsoll, please report it: {said}")))
+    })
 }
 
 /// A new tensor.

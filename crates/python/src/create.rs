@@ -61,6 +61,10 @@ fn tensor<'py>(
 /// writes to both.
 #[pyfunction]
 fn from_numpy<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTensor>> {
+    if !numpy::is_array(array) {
+        let given = crate::bind::type_name(array);
+        return Err(PyTypeError::new_err(format!("expected np.ndarray (got {given})")));
+    }
     if let Some(shared) = numpy::from_writable(py, array)? {
         return wrap(py, shared);
     }
@@ -69,7 +73,7 @@ fn from_numpy<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Bound
     let message = "The given NumPy array is not writable, and a tensor can be written to: the tensor has a copy of its \
                    values. Copy the array, or make it writable, to be without this warning.";
     said_once::warn(py, &SAID, message)?;
-    wrap(py, numpy::from_array(py, &array.call_method0("copy")?)?)
+    wrap(py, numpy::copied_as_it_lies(py, array)?)
 }
 
 /// A tensor over the memory of an object that speaks DLPack (another framework's tensor, an array),

@@ -7,7 +7,7 @@ use plimsoll_tensor::{Lent, Tensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{IntoPyDict, PyDict, PyTuple};
+use pyo3::types::{IntoPyDict, PyDict, PySlice, PyTuple};
 
 use crate::call::call;
 
@@ -89,6 +89,8 @@ pub(crate) fn to_array<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<
         ));
     }
     let lent = call(py, || tensor.lend())?;
+    // As in PyTorch, for good: nobody says when the last array over it goes.
+    tensor.fix_storage_size();
     let numpy = py.import("numpy")?;
     if tensor.numel() == 0 {
         // An array without elements has no memory to share, and NumPy wants an address.
@@ -133,6 +135,18 @@ pub(crate) fn from_writable(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResul
     // they are writable. That Python programs do not write to an array while an operation on
     // another thread uses it is their part, as it is between threads that share one array.
     call(py, || unsafe { Tensor::from_foreign(owner, address, &sizes, &strides, dtype) }).map(Some)
+}
+
+/// A tensor with a copy of the elements of an array that may not be written to. It lies as the
+/// array does where that repeats itself (`np.broadcast_to`): each element is copied once.
+pub(crate) fn copied_as_it_lies(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    let sizes: Vec<i64> = array.getattr("shape")?.extract()?;
+    let strides: Vec<i64> = array.getattr("strides")?.extract()?;
+    let stop = |(&size, &stride): (&i64, &i64)| if stride == 0 { size.min(1) } else { size };
+    let stops = sizes.iter().zip(&strides).map(stop);
+    let once = PyTuple::new(py, stops.map(|stop| PySlice::new(py, 0, stop as isize, 1)))?;
+    let once = from_array(py, &array.get_item(once)?.call_method0("copy")?)?;
+    call(py, || once.expand(&sizes))
 }
 
 /// A new tensor on `device` with a copy of the array's elements.

@@ -386,7 +386,7 @@ impl PyTensor {
 
     fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
         static SAID: AtomicBool = AtomicBool::new(false);
-        if self.tensor(py).requires_grad() {
+        if plimsoll_tensor::is_grad_enabled() && self.tensor(py).requires_grad() {
             let message = "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n\
                            Consider using tensor.detach() first.";
             said_once::warn(py, &SAID, message)?;

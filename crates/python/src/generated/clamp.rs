@@ -10,35 +10,6 @@ static CLAMP: Function = Function::new(
     "clamp",
     &[
         Overload {
-            signature: "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
-            new: New::Tensors(|a| {
-                Ok(smallvec::smallvec![
-                    a.tensor(0)?.clamp_with(
-                        plimsoll_tensor::ClampOptions::new()
-                            .min(a.optional_number(1))
-                            .max(a.optional_number(2))
-                    )?
-                ])
-            }),
-            in_place: Some(|a| {
-                a.tensor(0)?
-                    .clamp_with_(
-                        plimsoll_tensor::ClampOptions::new()
-                            .min(a.optional_number(1))
-                            .max(a.optional_number(2)),
-                    )
-                    .map(drop)
-            }),
-            out: Out::Written(|a, out| {
-                a.tensor(0)?.clamp_with_out(
-                    plimsoll_tensor::ClampOptions::new()
-                        .min(a.optional_number(1))
-                        .max(a.optional_number(2)),
-                    &out[0],
-                )
-            }),
-        },
-        Overload {
             signature: "clamp(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
             new: New::Tensors(|a| {
                 Ok(smallvec::smallvec![
@@ -63,6 +34,35 @@ static CLAMP: Function = Function::new(
                     plimsoll_tensor::ClampOptions::new()
                         .min(a.optional_tensor(1))
                         .max(a.optional_tensor(2)),
+                    &out[0],
+                )
+            }),
+        },
+        Overload {
+            signature: "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+            new: New::Tensors(|a| {
+                Ok(smallvec::smallvec![
+                    a.tensor(0)?.clamp_with(
+                        plimsoll_tensor::ClampOptions::new()
+                            .min(a.optional_number(1))
+                            .max(a.optional_number(2))
+                    )?
+                ])
+            }),
+            in_place: Some(|a| {
+                a.tensor(0)?
+                    .clamp_with_(
+                        plimsoll_tensor::ClampOptions::new()
+                            .min(a.optional_number(1))
+                            .max(a.optional_number(2)),
+                    )
+                    .map(drop)
+            }),
+            out: Out::Written(|a, out| {
+                a.tensor(0)?.clamp_with_out(
+                    plimsoll_tensor::ClampOptions::new()
+                        .min(a.optional_number(1))
+                        .max(a.optional_number(2)),
                     &out[0],
                 )
             }),

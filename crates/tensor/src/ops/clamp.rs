@@ -241,8 +241,9 @@ const fn info(name: &'static str, signatures: &'static [&'static str]) -> OpInfo
 pub(crate) static CLAMP: OpInfo = info(
     "clamp",
     &[
-        "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+        // First, as in PyTorch: a tensor without dimensions is a tensor and no number.
         "clamp(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+        "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
     ],
 );
 pub(crate) static CLAMP_MIN: OpInfo = OpInfo {
