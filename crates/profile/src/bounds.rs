@@ -194,15 +194,15 @@ mod tests {
         };
         let rows = vec![
             row("mm_kernel", &[&[16_384, 768], &[768, 3072]], 200.0, 252_000_000, 79_000_000_000),
-            row("layer_norm_backward_kernel", &[&[16_384, 768]; 4], 80.0, 84_000_000, 0),
+            row("layer_norm_backward_kernel", &[&[16_384, 768][..]; 4], 80.0, 84_000_000, 0),
             row("Memcpy DtoH (Device -> Pinned)", &[&[]], 0.0, 8, 0),
         ];
         let known = Bounds { rows: rows.clone(), limits: Some(Limits::H200) };
         // 39.5e9 operations need 50 us, 126 MB 30; 42 MB need 10.
         let expected = "\
 kernel                                       times       us      bytes bound
-mm 16384x768 768x3072                            2    100.0  120.2 MiB   50%
-layer_norm_backward 16384x768 16384x768 163…     2     40.0   40.1 MiB   25%
+mm 16384x768 768x3072                            2    100.0 120.16 MiB   50%
+layer_norm_backward 16384x768 16384x768 163…     2     40.0  40.05 MiB   25%
 Memcpy DtoH (Device -> Pinned)                   2      0.0        4 B     -
 all: 280.0 us, 43% of it needed at 4.2 TB/s and 790 TFLOP/s
 ";

@@ -61,7 +61,8 @@ fn tensor<'py>(
 /// writes to both.
 #[pyfunction]
 fn from_numpy<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTensor>> {
-    if !numpy::is_array(array) {
+    // Numbers have an interface of arrays too, and no memory of their own.
+    if numpy::dtype_of_number(array)?.is_some() {
         let given = crate::bind::type_name(array);
         return Err(PyTypeError::new_err(format!("expected np.ndarray (got {given})")));
     }

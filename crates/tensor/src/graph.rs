@@ -26,6 +26,9 @@ use crate::observe;
 use crate::random::{RngCapture, RngReplay};
 use crate::storage::claim::Claim;
 
+/// Memory from before a capture that it uses, and whether it writes it.
+type Held = Vec<(Fixed, bool)>;
+
 /// Work of a device that was captured, to be replayed any number of times.
 ///
 /// While a function is captured nothing of it runs: what it would do is written down. Each replay
@@ -51,9 +54,9 @@ pub struct Graph {
     entry: &'static Entry,
     recorded: Recorded,
     /// From before the capture, and whether it is written.
-    outside: Vec<(Fixed, bool)>,
+    outside: Held,
     /// Host memory that is copied from, or to: then it is written.
-    host: Vec<(Fixed, bool)>,
+    host: Held,
     draws: Vec<RngReplay>,
     pool: MemPool,
 }
@@ -302,7 +305,7 @@ impl GraphCapture {
 
     /// Has the stream run what it is given again; returns what was written down, and the memory
     /// from before that it uses, of the device and of the host.
-    fn close(&mut self) -> Result<(Recorded, Vec<(Fixed, bool)>, Vec<(Fixed, bool)>)> {
+    fn close(&mut self) -> Result<(Recorded, Held, Held)> {
         const OP: &str = "graph_capture";
         if self.open.take().is_none() {
             return Err(Error::driver("the capture has ended already").in_operation(OP));
