@@ -1,5 +1,7 @@
 """What notebooks show: by calling the hooks that they call, and in IPython's own shell where it is installed."""
 
+import html
+
 import pytest
 
 import plimsoll as pm
@@ -41,7 +43,7 @@ def test_a_large_tensor_is_shown_in_part():
 def test_summaries_are_text_that_is_shown_as_lines():
     for text in (pm.memory_summary(), pm.memory_report(), pm.cpu.memory_summary()):
         assert isinstance(text, str) and len(text.splitlines()) > 3
-        assert text._repr_html_().startswith("<pre") and text.splitlines()[-1] in text._repr_html_()
+        assert text._repr_html_().startswith("<pre") and html.escape(text.splitlines()[-1]) in text._repr_html_()
     with pm.profiler.profile() as seen:
         pm.ones(4) + 1
     assert "<pre" in seen.key_averages()._repr_html_() and "add" in seen.key_averages()._repr_html_()
