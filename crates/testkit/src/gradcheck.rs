@@ -1,6 +1,8 @@
 //! Gradients against differences. First order: what backward gives against central differences of
 //! the oracle. Second order: what backward of a recorded backward gives against central differences
-//! of the first-order gradients. Both in `float64`, element by element.
+//! of the first-order gradients. Both in `float64`, element by element. First-order gradients at the
+//! points beside are computed on a host device, whatever device is checked: two for each element,
+//! they are nearly all of the work.
 
 use plimsoll_core::{DType, Device, Error, Result};
 use plimsoll_tensor::{BackwardOptions, GradOptions, Tensor, grad};
@@ -17,8 +19,9 @@ const CLOSE: f64 = 2e-6;
 /// How far two ways to compute the same gradient may lie apart.
 const SAME: f64 = 1e-11;
 
-/// Checks first- and second-order gradients of a `float64` instance. `Ok(None)` if they are right.
-pub fn check(instance: &Instance<'_>, device: Device) -> Result<Option<String>> {
+/// Checks first- and second-order gradients of a `float64` instance on `device`, with first-order
+/// gradients beside the point from the device `host`. `Ok(None)` if they are right.
+pub fn check(instance: &Instance<'_>, device: Device, host: Device) -> Result<Option<String>> {
     assert_eq!(instance.dtype, DType::F64, "differences are taken in float64");
     let point = Point::of(instance);
     let recorded = gradients(instance, &point, device, true)?;
@@ -36,7 +39,18 @@ pub fn check(instance: &Instance<'_>, device: Device) -> Result<Option<String>> 
     if !instance.case.twice {
         return Ok(None);
     }
-    second_order(instance, &point, device)
+    second_order(instance, &point, device, host)
+}
+
+/// Takes the gradients that [`check`] checks, once each, and compares them with nothing.
+pub fn run(instance: &Instance<'_>, device: Device) -> Result<()> {
+    let point = Point::of(instance);
+    gradients(instance, &point, device, true)?;
+    backward_of_sum(instance, &point, device)?;
+    if instance.case.twice {
+        Seconds::taken(instance, &point, device)?;
+    }
+    Ok(())
 }
 
 /// Where gradients are taken: the inputs, and the gradients that flow in from the results.
@@ -208,38 +222,57 @@ fn backward_of_sum(instance: &Instance<'_>, point: &Point, device: Device) -> Re
     leaves.iter().map(|leaf| subject::read(&or_zeros(leaf.grad(), leaf)?)).collect()
 }
 
-/// Gradients of `sum(weight * gradient)` in the inputs and in the incoming gradients, against
-/// differences.
-fn second_order(instance: &Instance<'_>, point: &Point, device: Device) -> Result<Option<String>> {
-    let (leaves, outputs) = forward(instance, point, device)?;
-    let flowing: Vec<Tensor> = incoming(point, device)?
-        .iter()
-        .map(|tensor| tensor.requires_grad_(true))
-        .collect::<Result<_>>()?;
-    let firsts = grad_of(&outputs, &leaves, flowing.clone(), true)?;
-    let scales: Vec<Array> =
-        (3..).zip(&firsts).map(|(i, first)| weights(first.shape(), i)).collect();
-    let wanted: Vec<Tensor> = leaves.iter().chain(&flowing).cloned().collect();
-    let given = scales.iter().map(|scale| subject::tensor(scale, device)).collect::<Result<_>>()?;
-    let seconds = grad_of(&firsts, &wanted, given, false)?;
+/// Gradients of `sum(scale * gradient)` in the inputs and in the incoming gradients.
+struct Seconds {
+    gradients: Vec<Tensor>,
+    scales: Vec<Array>,
+    /// How many of the gradients are those of inputs; the others are of incoming gradients.
+    inputs: usize,
+}
 
-    for (place, second) in seconds.iter().enumerate() {
+impl Seconds {
+    fn taken(instance: &Instance<'_>, point: &Point, device: Device) -> Result<Seconds> {
+        let (leaves, outputs) = forward(instance, point, device)?;
+        let flowing: Vec<Tensor> = incoming(point, device)?
+            .iter()
+            .map(|tensor| tensor.requires_grad_(true))
+            .collect::<Result<_>>()?;
+        let firsts = grad_of(&outputs, &leaves, flowing.clone(), true)?;
+        let scales: Vec<Array> =
+            (3..).zip(&firsts).map(|(i, first)| weights(first.shape(), i)).collect();
+        let wanted: Vec<Tensor> = leaves.iter().chain(&flowing).cloned().collect();
+        let given =
+            scales.iter().map(|scale| subject::tensor(scale, device)).collect::<Result<_>>()?;
+        let gradients = grad_of(&firsts, &wanted, given, false)?;
+        Ok(Seconds { gradients, scales, inputs: leaves.len() })
+    }
+}
+
+/// Second-order gradients on `device` against differences of first-order ones on `host`.
+fn second_order(
+    instance: &Instance<'_>,
+    point: &Point,
+    device: Device,
+    host: Device,
+) -> Result<Option<String>> {
+    let seconds = Seconds::taken(instance, point, device)?;
+    for (place, second) in seconds.gradients.iter().enumerate() {
         let mut failure = None;
-        let value = |nudged: Point| match gradients(instance, &nudged, device, false) {
-            Ok(firsts) => dot(&firsts, &scales),
+        let value = |nudged: Point| match gradients(instance, &nudged, host, false) {
+            Ok(firsts) => dot(&firsts, &seconds.scales),
             Err(error) => {
                 failure = Some(error);
                 f64::NAN
             }
         };
-        let differences = nudge(instance, point, place, leaves.len(), value);
+        let differences = nudge(instance, point, place, seconds.inputs, value);
         if let Some(error) = failure {
             return Err(error);
         }
         if let Some(wrong) = apart(&subject::read(second)?, &differences, CLOSE) {
             let of = match instance.case.gradients.get(place) {
                 Some(input) => format!("input {input}"),
-                None => format!("incoming gradient {}", place - leaves.len()),
+                None => format!("incoming gradient {}", place - seconds.inputs),
             };
             return Ok(Some(format!("second-order gradient of {of}: {wrong}")));
         }
