@@ -134,6 +134,14 @@ pub(crate) struct Shared {
     pub(crate) capture: Option<Arc<Capturing>>,
 }
 
+impl Shared {
+    /// What records the draws of a stream that belongs to the capture `by`, or to none.
+    fn recording(&self, by: Option<&Arc<Capture>>) -> Option<&Arc<Capturing>> {
+        let ours = |of: &Arc<Capture>| by.is_some_and(|by| Arc::ptr_eq(by, of));
+        self.capture.as_ref().filter(|capture| capture.of.as_ref().is_none_or(ours))
+    }
+}
+
 /// Draws that are recorded. Whoever began the capture has it too, so that it ends its own and no
 /// other.
 #[derive(Debug)]
@@ -144,6 +152,15 @@ pub(crate) struct Capturing {
     pub(crate) counters: AtomicU64,
     /// The capture whose streams draw from it; every draw where there is none.
     pub(crate) of: Option<Arc<Capture>>,
+}
+
+/// Where a generator's draws go on: its state, and how far the capture that this thread's stream
+/// belongs to has counted. A replay draws again what a checkpoint ran twice only if both runs count
+/// from the same place.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    state: RngState,
+    captured: Option<(Arc<Capturing>, u64)>,
 }
 
 impl fmt::Debug for Generator {
@@ -218,13 +235,39 @@ impl Generator {
         self.shared.lock().state = state;
     }
 
+    /// Where the draws of this thread's stream go on.
+    pub(crate) fn place(&self) -> Place {
+        let by = self.capturing();
+        let shared = self.shared.lock();
+        let captured = shared
+            .recording(by.as_ref())
+            .map(|capturing| (capturing.clone(), capturing.counters.load(Ordering::Relaxed)));
+        Place { state: shared.state, captured }
+    }
+
+    /// Goes on from `place`. A capture that has begun or ended since is left alone.
+    pub(crate) fn go_to(&self, place: &Place) {
+        let by = self.capturing();
+        let mut shared = self.shared.lock();
+        shared.state = place.state;
+        if let Some((capturing, counters)) = &place.captured
+            && shared.recording(by.as_ref()).is_some_and(|open| Arc::ptr_eq(open, capturing))
+        {
+            capturing.counters.store(*counters, Ordering::Relaxed);
+        }
+    }
+
+    /// The capture that this thread's stream belongs to.
+    fn capturing(&self) -> Option<Arc<Capture>> {
+        let entry = device::entry(self.device);
+        entry.captures().of(entry.current_stream())
+    }
+
     /// Hands out the next `counters` counters (each gives four 32-bit draws) to a stream that
     /// belongs to the capture `by`, or to none: then what others capture meanwhile is not touched.
     pub(crate) fn draw(&self, counters: u64, by: Option<&Arc<Capture>>) -> Drawn {
         let mut shared = self.shared.lock();
-        let capture = shared.capture.as_ref();
-        let ours = |of: &Arc<Capture>| by.is_some_and(|by| Arc::ptr_eq(by, of));
-        if let Some(capture) = capture.filter(|capture| capture.of.as_ref().is_none_or(ours)) {
+        if let Some(capture) = shared.recording(by) {
             let offset = capture.counters.fetch_add(counters, Ordering::Relaxed);
             let state = Some(capture.memory.clone());
             return Drawn { draws: Draws { seed: 0, offset, from_memory: true }, state };

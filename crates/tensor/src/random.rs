@@ -23,7 +23,7 @@ use crate::Tensor;
 use crate::autograd::no_grad;
 use crate::device::captures::Capture;
 use crate::device::{self, Entry};
-use crate::generator::{Capturing, Drawn, Generator, RngState};
+use crate::generator::{Capturing, Drawn, Generator, Place, RngState};
 
 /// Draws for an operation on the device of `entry`: from the generator that this thread names for
 /// it, else from its default one.
@@ -65,23 +65,23 @@ pub fn with_generator<R>(generator: &Generator, body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// Where this thread's next draws come from: the generators that it names, and the state of those
+/// Where this thread's next draws come from: the generators that it names, and the places of those
 /// and of every device's own.
 #[derive(Debug)]
 pub(crate) struct Drawing {
     named: Vec<Generator>,
-    states: Vec<(Generator, RngState)>,
+    places: Vec<(Generator, Place)>,
 }
 
 impl Drawing {
     pub(crate) fn current() -> Drawing {
         let named = NAMED.with_borrow(Clone::clone);
-        let mut states: Vec<_> = named.iter().map(|g| (g.clone(), g.state())).collect();
+        let mut places: Vec<_> = named.iter().map(|g| (g.clone(), g.place())).collect();
         device::for_each(|entry| {
             let own = entry.generator();
-            states.push((own.clone(), own.state()));
+            places.push((own.clone(), own.place()));
         });
-        Drawing { named, states }
+        Drawing { named, places }
     }
 
     /// Draws come from there again until the guard drops; then the generators are as they were.
@@ -94,9 +94,9 @@ impl Drawing {
                 let _ = NAMED.try_with(|list| list.replace(names));
             }
         }
-        let kept = self.states.iter().map(|(generator, _)| (generator.clone(), generator.state()));
+        let kept = self.places.iter().map(|(generator, _)| (generator.clone(), generator.place()));
         let fork = RngFork { kept: kept.collect(), not_send: PhantomData };
-        self.states.iter().for_each(|(generator, state)| generator.set_state(*state));
+        self.places.iter().for_each(|(generator, place)| generator.go_to(place));
         (fork, Names(NAMED.replace(self.named.clone())))
     }
 }
@@ -168,8 +168,8 @@ pub fn set_rng_state(device: Device, state: RngState) {
 pub fn fork_rng(devices: &[Device]) -> RngFork {
     let kept = devices.iter().map(|&device| {
         let generator = Generator::default_of(device);
-        let state = generator.state();
-        (generator, state)
+        let place = generator.place();
+        (generator, place)
     });
     RngFork { kept: kept.collect(), not_send: PhantomData }
 }
@@ -178,15 +178,15 @@ pub fn fork_rng(devices: &[Device]) -> RngFork {
 #[must_use = "the generators are set back when the guard drops"]
 #[derive(Debug)]
 pub struct RngFork {
-    kept: Vec<(Generator, RngState)>,
+    kept: Vec<(Generator, Place)>,
     /// Guards nest on one thread.
     not_send: PhantomData<*const ()>,
 }
 
 impl Drop for RngFork {
     fn drop(&mut self) {
-        for (generator, state) in self.kept.drain(..).rev() {
-            generator.set_state(state);
+        for (generator, place) in self.kept.drain(..).rev() {
+            generator.go_to(&place);
         }
     }
 }

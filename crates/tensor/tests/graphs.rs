@@ -158,6 +158,29 @@ fn a_capture_seeds_no_generator_that_it_draws_from() -> Outcome {
 }
 
 #[test]
+fn what_a_checkpoint_runs_again_draws_the_same_at_every_replay() -> Outcome {
+    let gpu = stand_in("")?;
+    let x = full(1.0, 64, gpu)?.requires_grad_(true)?;
+    let after = Tensor::rand(&[4], (DType::F32, gpu))?;
+    let (graph, (y, gradient)) = Graph::capture(gpu, || {
+        let y = checkpoint(&[&x], |x| x[0].mul(&x[0])?.dropout(0.5, true))?;
+        let found = grad(&[&y.sum()?], &[&x], GradOptions::default())?;
+        after.uniform_(0.0, 1.0)?;
+        Ok((y.detach(), found[0].clone().expect("x is used")))
+    })?;
+    let (mut masks, mut others) = (HashSet::new(), HashSet::new());
+    for _ in 0..8 {
+        graph.replay()?;
+        let kept = y.to_vec::<f32>()?;
+        assert_eq!(gradient.to_vec::<f32>()?, kept.iter().map(|y| 2.0 * y).collect::<Vec<_>>());
+        masks.insert(kept.iter().map(|y| *y > 0.0).collect::<Vec<bool>>());
+        others.insert(format!("{:?}", after.to_vec::<f32>()?));
+    }
+    assert_eq!((masks.len(), others.len()), (8, 8), "each replay draws anew");
+    Ok(())
+}
+
+#[test]
 fn threads_that_replay_one_graph_draw_different_numbers() -> Outcome {
     let gpu = stand_in("")?;
     let (threads, replays) = (2, 1000);
