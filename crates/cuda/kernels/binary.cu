@@ -1,5 +1,6 @@
 // Arithmetic on two operands. `side` says where the second comes from: 0 a tensor, 1 a number on
-// the right, 2 a number on the left.
+// the right, 2 a number on the left. `dense` says how they lie: 1 one after another, 2 in runs of
+// whole packs that start at whole packs, 0 in any way.
 
 template <typename T> struct Number {
   static __device__ typename Compute<T>::number of(f64 real, i64 whole) { return (typename Compute<T>::number)real; }
@@ -18,8 +19,20 @@ __device__ void map2(i64 n, const Strided &s, int dense, const T *a, const T *b,
   const int wide = 16 / sizeof(T);
   C number = Number<T>::of(real, whole);
   i64 step = all_threads();
-  if (dense) {
-    bool packed = aligned(a) && aligned(out) && (side != 0 || aligned(b));
+  bool packed = aligned(a) && aligned(out) && (side != 0 || aligned(b));
+  if (dense == 2 && packed && side == 0) {
+    // Four at once would take registers that the dense ones have threads for.
+    for (i64 i = first_index(); i < n / wide; i += step) {
+      i64 at[3];
+      locate<3>(s, i * wide, at);
+      Pack<T> p = *(const Pack<T> *)(a + at[1]), q = *(const Pack<T> *)(b + at[2]);
+#pragma unroll
+      for (int k = 0; k < wide; ++k) p.v[k] = Store<T>::from(f((C)load(p.v[k]), (C)load(q.v[k])));
+      *(Pack<T> *)(out + at[0]) = p;
+    }
+    return;
+  }
+  if (dense == 1) {
     i64 packs = packed ? n / wide : 0;
     if (side == 0) {
       struct Both { Pack<T> p, q; };

@@ -10,7 +10,7 @@ use plimsoll_core::{Error, Result};
 use plimsoll_memory::StreamId;
 
 use crate::error::Told;
-use crate::{BlasType, Context, Matmul, MatmulMemory};
+use crate::{Beside, BlasType, Context, Matmul, MatmulMemory};
 
 /// The largest alignment that the library tells apart, and the one it takes for granted unless
 /// told.
@@ -34,7 +34,8 @@ struct Question {
 /// The library's handle, and the algorithm that it chose for each shape seen.
 pub(crate) struct Blas {
     handle: sys::cublasLtHandle_t,
-    plans: HashMap<Question, Plan>,
+    /// Nothing where the library has no algorithm.
+    plans: HashMap<Question, Option<Plan>>,
 }
 
 // SAFETY: cuBLASLt handles and descriptors may be used from any thread; the mutex around `Blas`
@@ -51,19 +52,21 @@ struct Plan {
 }
 
 impl Context {
-    /// Queues a matrix product, times `alpha`, plus `beta` times what `c` holds, plus the bias.
+    /// Queues a matrix product, times `alpha`, plus `beta` times what `c` holds, and what `matmul`
+    /// does beside it. `false` if the library cannot do that beside such a product: then nothing is
+    /// queued.
     ///
     /// # Safety
     /// `memory` holds addresses of this GPU's memory with the matrices as `matmul` describes them
-    /// and a workspace of that size; the stream may read `a`, `b` and the bias and write `c` and
-    /// the workspace.
+    /// and a workspace of that size; the stream may read `a`, `b` and a row that is added, and
+    /// write `c`, sums and the workspace.
     pub unsafe fn matmul(
         &self,
         stream: StreamId,
         matmul: &Matmul,
         [alpha, beta]: [f64; 2],
         memory: MatmulMemory,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let _bound = self.bind()?;
         let handle = self.handle(stream)?;
         let mut blas = self.blas.lock();
@@ -71,15 +74,16 @@ impl Context {
             Some(blas) => blas,
             empty => empty.insert(Blas::open()?),
         };
-        let MatmulMemory { a, b, c, bias, workspace, workspace_bytes } = memory;
+        let MatmulMemory { a, b, c, beside, workspace, workspace_bytes } = memory;
         let plan = blas.plan(&Question {
             matmul: *matmul,
             alignment_bytes: [a, b, c].map(alignment_bytes),
             workspace_bytes,
         })?;
-        if matmul.is_biased {
+        let Some(plan) = plan else { return Ok(false) };
+        if matmul.beside != Beside::Nothing {
             // The lock is held until the product is queued, so no other call changes it meanwhile.
-            attribute(plan.product, Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias)?;
+            attribute(plan.product, Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &beside)?;
         }
         let alpha = Factor::of(matmul.dtype, alpha);
         let beta = Factor::of(matmul.dtype, beta);
@@ -105,7 +109,8 @@ impl Context {
                 handle.cast(),
             )
         }
-        .told("cublasLtMatmul")
+        .told("cublasLtMatmul")?;
+        Ok(true)
     }
 }
 
@@ -141,7 +146,7 @@ impl Blas {
         Ok(Blas { handle, plans: HashMap::new() })
     }
 
-    fn plan(&mut self, question: &Question) -> Result<Plan> {
+    fn plan(&mut self, question: &Question) -> Result<Option<Plan>> {
         if let Some(plan) = self.plans.get(question) {
             return Ok(*plan);
         }
@@ -163,9 +168,16 @@ impl Blas {
         let [of_a, of_b] = [matmul.b_transposed, matmul.a_transposed].map(i32::from);
         attribute(product, Attribute::CUBLASLT_MATMUL_DESC_TRANSA, &of_a)?;
         attribute(product, Attribute::CUBLASLT_MATMUL_DESC_TRANSB, &of_b)?;
-        if matmul.is_biased {
+        use sys::cublasLtEpilogue_t as Epilogue;
+        let epilogue = match matmul.beside {
+            Beside::Nothing => None,
             // A column of the library's result is a row of ours.
-            let epilogue = sys::cublasLtEpilogue_t::CUBLASLT_EPILOGUE_BIAS as u32;
+            Beside::AddsRow => Some(Epilogue::CUBLASLT_EPILOGUE_BIAS),
+            // The library's B is our `a`.
+            Beside::SumsRows => Some(Epilogue::CUBLASLT_EPILOGUE_BGRADB),
+        };
+        if let Some(epilogue) = epilogue {
+            let epilogue = epilogue as u32;
             attribute(product, Attribute::CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue)?;
         }
         let of_result = if matmul.is_widened { Data::CUDA_R_32F } else { data };
@@ -197,8 +209,14 @@ impl Blas {
         let found = unsafe {
             result::get_matmul_algo_heuristic(self.handle, product, b, a, c, c, preference.0)
         };
-        let algorithm = found.told("cublasLtMatmulAlgoGetHeuristic")?.algo;
-        let plan = Plan { product, a, b, c, algorithm };
+        let none = sys::cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED;
+        let plan = match found {
+            Err(refused) if refused.0 == none && matmul.beside == Beside::SumsRows => None,
+            found => {
+                let algorithm = found.told("cublasLtMatmulAlgoGetHeuristic")?.algo;
+                Some(Plan { product, a, b, c, algorithm })
+            }
+        };
         self.plans.insert(*question, plan);
         Ok(plan)
     }

@@ -132,11 +132,11 @@ fn run_between(
     options: &BackwardOptions,
 ) -> Result<()> {
     const OP: &str = "backward";
+    let retain = options.retain_graph || options.create_graph;
     let start = |&(place, gradient): &(GradientPlace<'_>, Option<&Tensor>)| {
-        root(OP, place, gradient.or(options.gradient.as_ref()))
+        root(OP, place, gradient.or(options.gradient.as_ref()), !retain)
     };
     let roots = roots.iter().map(start).collect::<Result<Vec<_>>>()?;
-    let retain = options.retain_graph || options.create_graph;
     let goal = if inputs.is_empty() {
         Goal::EveryLeaf
     } else {
@@ -201,12 +201,12 @@ fn run_grad(
             format!("{} outputs need as many grad_outputs, not {}", outputs.len(), given.len()),
         ));
     }
+    let retain = options.retain_graph || options.create_graph;
     let mut roots = Vec::new();
     for (index, output) in outputs.iter().enumerate() {
-        roots.push(root(OP, *output, given.get(index).and_then(Option::as_ref))?);
+        roots.push(root(OP, *output, given.get(index).and_then(Option::as_ref), !retain)?);
     }
     let places = places(OP, inputs)?;
-    let retain = options.retain_graph || options.create_graph;
     let captured = engine::run(roots, Goal::Capture(places.clone()), retain, options.create_graph)?;
     let mut grads = Vec::new();
     for (index, place) in places.iter().enumerate() {
@@ -243,11 +243,12 @@ fn places(op: &'static str, inputs: &[GradientPlace<'_>]) -> Result<Vec<GraphPoi
         .collect()
 }
 
-/// The starting edge and gradient of one output.
+/// The starting edge and gradient of one output of a graph that this backward frees or retains.
 fn root(
     op: &'static str,
     place: GradientPlace<'_>,
     gradient: Option<&Tensor>,
+    frees: bool,
 ) -> Result<(Edge, Tensor)> {
     let edge = place.edge(op)?.ok_or_else(|| {
         Error::autograd(
@@ -285,7 +286,7 @@ fn root(
         Some(gradient) => gradient.clone(),
         None if output.shape.iter().product::<usize>() == 1 => {
             let _phase = enter_phase(Phase::Backward);
-            mode::with_grad(false, || output.ones(place))?
+            mode::with_grad(false, || output.ones(place, frees))?
         }
         None => {
             return Err(Error::autograd(

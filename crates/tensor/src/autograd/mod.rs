@@ -58,6 +58,7 @@ pub use multi_grad::{
     AllGrads, FirstGrad, MultiGradHandle, MultiGradHook, register_multi_grad_hook,
 };
 pub use place::GradientPlace;
+pub(crate) use place::is_one;
 pub use runs::queue_callback;
 pub use saved_hooks::{
     Packed, SavedTensorsHooks, SavedTensorsScope, save_on_host, saved_tensors_hooks,

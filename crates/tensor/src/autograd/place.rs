@@ -1,13 +1,15 @@
 //! Where gradients start from and where they are asked for: at a tensor, or at an edge of the graph
 //! whose tensor may be gone.
 
+use std::cell::RefCell;
+
 use plimsoll_core::{DType, Device, Error, Result};
 use smallvec::SmallVec;
 
 use super::grad_fn::GradFn;
 use super::node::Edge;
 use super::rules;
-use crate::Tensor;
+use crate::{Tensor, WeakTensor};
 
 /// A tensor, or the place in the graph where its gradient arrives. The place lives as long as the
 /// graph, and holds no bytes of the tensor.
@@ -46,16 +48,36 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// The gradient of a place with one element.
-    pub(super) fn ones(&self, place: GradientPlace<'_>) -> Result<Tensor> {
-        match place {
-            GradientPlace::Tensor(tensor) => tensor.ones_like(),
+    /// The gradient of a place with one element. `frees`: the graph is gone after this backward.
+    pub(super) fn ones(&self, place: GradientPlace<'_>, frees: bool) -> Result<Tensor> {
+        let ones = match place {
+            GradientPlace::Tensor(tensor) => tensor.ones_like()?,
             GradientPlace::Edge(..) => {
                 let sizes: SmallVec<[i64; 5]> = self.shape.iter().map(|_| 1).collect();
-                Tensor::ones(&sizes, (self.dtype, self.device))
+                Tensor::ones(&sizes, (self.dtype, self.device))?
             }
-        }
+        };
+        ONE.set(frees.then(|| (ones.downgrade(), ones.version())));
+        Ok(ones)
     }
+}
+
+thread_local! {
+    /// The gradient that this thread's last backward started from by itself, and its version, if
+    /// that backward frees its graph.
+    static ONE: RefCell<Option<(WeakTensor, u32)>> = const { RefCell::new(None) };
+}
+
+/// Whether `grad` is known to be 1 without a look at its memory: it is what a backward of this
+/// thread started from by itself, and nobody wrote to it since. That backward frees its graph, so
+/// what a node saved may be handed out as it is.
+pub(crate) fn is_one(grad: &Tensor) -> bool {
+    ONE.with_borrow(|one| match one {
+        Some((one, version)) => {
+            one.upgrade().is_some_and(|one| one.is(grad)) && grad.version() == *version
+        }
+        None => false,
+    })
 }
 
 impl GradientPlace<'_> {

@@ -7,6 +7,9 @@ use plimsoll_kernels::{Operand, Second};
 use super::strided::Strided;
 use super::{CudaLaunch, NOTHING, address, type_name, whole};
 
+/// The widest load.
+const PACK_BYTES: usize = 16;
+
 /// Kernel `name` over [a, b], or over [a] and a number.
 pub(crate) fn binary(
     launch: &CudaLaunch<'_>,
@@ -53,10 +56,15 @@ fn over(
             Strided::broadcast(&[out, a])?
         }
     };
+    let lies = match side {
+        _ if strided.is_dense() => 1,
+        0 if strided.has_runs_of(PACK_BYTES / out.dtype().size_bytes()) => 2,
+        _ => 0,
+    };
     let arguments = [
         whole(n),
         strided.argument(launch.operation)?,
-        Argument::I32(i32::from(strided.is_dense())),
+        Argument::I32(lies),
         address(a),
         if side == 0 { address(&inputs[1]) } else { NOTHING },
         address(out),
@@ -66,7 +74,7 @@ fn over(
         Argument::F64(alpha.to_f64()),
         Argument::U64(alpha.to_i64() as u64),
     ];
-    let grid = launch.elementwise_grid(n, out.dtype().size_bytes(), strided.is_dense());
+    let grid = launch.elementwise_grid(n, out.dtype().size_bytes(), lies == 1);
     let kernel = (name, type_name(out.dtype()));
     launch.run(&source_files::BINARY, kernel, grid, &arguments)
 }

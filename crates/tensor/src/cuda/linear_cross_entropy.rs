@@ -15,10 +15,12 @@ use super::products::{Matrix, product, product_bytes};
 use super::tail::sum_dtype;
 use super::{CudaLaunch, NOTHING, contiguous, type_name, whole};
 
-/// Scores of a block, about.
+/// The most scores of a block, about.
 const SCORES: usize = 1 << 25;
 /// The same of halves, whose products are so fast that the sums for w would come and go too often.
-const HALF_SCORES: usize = 1 << 27;
+const HALF_SCORES: usize = 1 << 28;
+/// Rows that products take at once.
+const TILE: usize = 128;
 /// Shared memory in which a block keeps the scores of its row: what every GPU of compute capability
 /// 8 and above has, less what the kernel itself needs. A row of 50,304 halves is as long.
 const KEPT_BYTES: usize = 99 * 1024 - 768;
@@ -55,11 +57,12 @@ impl Job {
         }
     }
 
-    /// Rows of a block.
+    /// Rows of a block. All blocks but the last have as many, and that one about as many.
     fn block(self) -> usize {
         let scores = if self.is_half() { HALF_SCORES } else { SCORES };
-        let rows = scores / self.classes.max(1) / 64 * 64;
-        rows.max(64).min(self.rows)
+        let most = (scores / self.classes.max(1)).max(TILE);
+        let blocks = self.rows.div_ceil(most).max(1);
+        self.rows.div_ceil(blocks).next_multiple_of(TILE).min(self.rows)
     }
 
     fn is_half(self) -> bool {

@@ -84,6 +84,16 @@ impl Strided {
         }
     }
 
+    /// Whether every operand is made of runs of consecutive elements, each of whole packs of
+    /// `count` and with whole packs from one to the next.
+    pub(super) fn has_runs_of(&self, count: usize) -> bool {
+        let [run, ..] = self.sizes[..] else { return false };
+        let whole = |strides: &Dims| {
+            strides[0] == 1 && strides[1..].iter().all(|step| step.is_multiple_of(count))
+        };
+        run.is_multiple_of(count) && self.strides.iter().all(whole)
+    }
+
     /// The sizes after merging, innermost first.
     pub(super) fn sizes(&self) -> &[usize] {
         &self.sizes

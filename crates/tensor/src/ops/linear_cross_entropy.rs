@@ -9,7 +9,7 @@ use plimsoll_cuda::{Properties, source_files};
 use smallvec::SmallVec;
 
 use crate::Tensor;
-use crate::autograd::is_grad_enabled;
+use crate::autograd::{is_grad_enabled, is_one};
 use crate::cuda::{self, CudaLaunch};
 use crate::dispatch::Dest;
 use crate::operation::{
@@ -143,11 +143,15 @@ impl LinearCrossEntropy {
         let grad = backward.grad()?;
         let mut grads = [None, None, None];
         if self.0.nll.reduction != Reduction::None {
+            let is_one = is_one(grad);
             let mut at = 1;
             for (index, made) in self.made().into_iter().enumerate() {
                 if made {
                     let kept = backward.output(at)?;
-                    grads[index] = backward.for_input(Self::PLACES[index], || kept.mul(grad))?;
+                    grads[index] = backward.for_input(Self::PLACES[index], || match is_one {
+                        true => Ok(kept.detach()),
+                        false => kept.mul(grad),
+                    })?;
                     at += 1;
                 }
             }

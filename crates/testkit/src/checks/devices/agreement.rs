@@ -17,7 +17,15 @@ pub fn arithmetic_agrees_with_the_cpu_on_every_layout(device: Device) -> Result<
         };
         compare(device, "arithmetic", &inputs, tolerance, |t| {
             let (a, b) = (&t[0], &t[1]);
+            // Rows of whole packs of 16 bytes, from the start of one and from between.
+            let packs =
+                [a.reshape(&[75, 80])?, a.reshape(&[-1])?.narrow(0, 1, 5920)?.view(&[74, 80])?];
+            let row = b.reshape(&[75, 80])?.select(0, 7)?;
             Ok(vec![
+                packs[0].add(&row)?,
+                packs[1].add(&row)?,
+                row.sub(&packs[0].slice(0, 0, 75, 2)?)?,
+                packs[0].clone_tensor()?.mul_(&row)?.clone(),
                 a.add(b)?,
                 a.sub(b)?,
                 a.mul(b)?,

@@ -35,7 +35,7 @@ const fn program(name: &'static str, run: fn(Device) -> Result<()>) -> Program {
 }
 
 /// What holds on every accelerator.
-pub static EVERYWHERE: [Program; 36] = [
+pub static EVERYWHERE: [Program; 37] = [
     program(
         "arithmetic_agrees_with_the_cpu_on_every_layout",
         agreement::arithmetic_agrees_with_the_cpu_on_every_layout,
@@ -55,6 +55,10 @@ pub static EVERYWHERE: [Program; 36] = [
     program(
         "packed_heads_get_their_gradient_without_copies",
         attention::packed_heads_get_their_gradient_without_copies,
+    ),
+    program(
+        "gradients_of_linear_layers_agree_with_the_cpu",
+        training::gradients_of_linear_layers_agree_with_the_cpu,
     ),
     program("batch_norms_agree_with_the_cpu", training::batch_norms_agree_with_the_cpu),
     program("steps_of_adamw_agree_with_the_cpu", training::steps_of_adamw_agree_with_the_cpu),

@@ -1,8 +1,9 @@
 //! What training writes besides results, on a device and on the CPU: running statistics of a batch
-//! norm, and a step of AdamW over many parameters.
+//! norm, gradients of linear layers, and a step of AdamW over many parameters.
 
 use plimsoll_tensor::{
-    AdamWOptions, BatchNormOptions, DType, Device, GradOptions, Result, Tensor, grad,
+    AdamWOptions, BackwardOptions, BatchNormOptions, DType, Device, GradOptions, Result,
+    SumOptions, Tensor, grad,
 };
 
 use super::{compare, values};
@@ -136,4 +137,57 @@ fn spread(t: &Tensor) -> Result<Tensor> {
     let copy = wide.slice(1, 0, 2 * columns as i64, 2)?;
     copy.copy_(t)?;
     Ok(copy)
+}
+
+/// A linear layer's gradients of weight and bias, which a GPU makes in one operation: of sizes that
+/// the library takes as they are and of others, of a bias alone, and of a batch of rows.
+pub fn gradients_of_linear_layers_agree_with_the_cpu(device: Device) -> Result<()> {
+    let sizes = [[256, 64, 192], [64, 8, 16], [33, 7, 5], [1, 16, 16], [40, 1, 8], [24, 24, 1]];
+    for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
+        for [rows, width, results] in sizes {
+            let made = |shape: [i64; 2], from: i64| {
+                let count = shape[0] * shape[1];
+                values(60_000 + from).narrow(0, from, count)?.reshape(&shape)?.to(dtype)
+            };
+            let (x, w) = (made([rows, width], 3)?, made([results, width], 1000)?);
+            let (bias, grad) = (made([1, results], 77)?.select(0, 0)?, made([rows, results], 19)?);
+            let leaves = |to: Device| -> Result<[Tensor; 3]> {
+                let leaf = |t: &Tensor| t.clone_tensor()?.to(to)?.detach().requires_grad_(true);
+                Ok([leaf(&x)?, leaf(&w)?, leaf(&bias)?])
+            };
+            let [x, w, b] = leaves(device)?;
+            let y = b.addmm(&x, &w.t()?)?;
+            y.backward_with(BackwardOptions {
+                gradient: Some(grad.to(device)?),
+                ..Default::default()
+            })?;
+            // In float64, from the very numbers that the halves are.
+            let exact = |t: &Tensor| t.detach().to(Device::cpu())?.to(DType::F64);
+            let (x64, w64, grad64) = (exact(&x)?, exact(&w)?, exact(&grad)?);
+            let expected = [
+                grad64.matmul(&w64)?,
+                grad64.t()?.matmul(&x64)?,
+                grad64.sum_with(SumOptions::from(0))?,
+            ];
+            let tolerance = match dtype {
+                DType::F64 => 1e-12,
+                DType::F32 => 1e-4,
+                DType::F16 => 4e-3,
+                _ => 3e-2,
+            };
+            for (leaf, expected) in [&x, &w, &b].into_iter().zip(&expected) {
+                let gradient = leaf.grad().expect("it is a leaf");
+                assert_eq!(gradient.strides(), leaf.strides(), "it lies as its leaf does");
+                let (found, expected) = (gradient.to_f64_vec()?, expected.to_f64_vec()?);
+                let largest = expected.iter().fold(1.0, |most: f64, e| most.max(e.abs()));
+                for (found, expected) in found.iter().zip(&expected) {
+                    assert!(
+                        (found - expected).abs() <= tolerance * largest,
+                        "{found} instead of {expected}: {dtype}, {rows} x {width} to {results}"
+                    );
+                }
+            }
+        }
+    }
+    Ok(())
 }
