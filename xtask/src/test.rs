@@ -153,7 +153,8 @@ fn clippy() -> Outcome {
 /// The test runner: nextest where it is installed, else cargo's own.
 fn test_command() -> Command {
     if has_nextest() {
-        cargo(&["nextest", "run", "--no-fail-fast"])
+        // Not the examples: clippy compiles them, and nothing here runs them.
+        cargo(&["nextest", "run", "--no-fail-fast", "--lib", "--bins", "--tests"])
     } else {
         cargo(&["test", "--no-fail-fast", "--lib", "--bins", "--tests"])
     }

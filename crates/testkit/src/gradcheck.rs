@@ -19,36 +19,68 @@ const CLOSE: f64 = 2e-6;
 /// How far two ways to compute the same gradient may lie apart.
 const SAME: f64 = 1e-11;
 
-/// Checks first- and second-order gradients of a `float64` instance on `device`, with first-order
-/// gradients beside the point from the device `host`. `Ok(None)` if they are right.
-pub fn check(instance: &Instance<'_>, device: Device, host: Device) -> Result<Option<String>> {
-    assert_eq!(instance.dtype, DType::F64, "differences are taken in float64");
-    let point = Point::of(instance);
-    let recorded = gradients(instance, &point, device, true)?;
-    let fused = backward_of_sum(instance, &point, device)?;
-    for (place, &input) in instance.case.gradients.iter().enumerate() {
-        let label = |what: &str| format!("{what} of input {input}");
-        let differences = first_differences(instance, &point, place);
-        if let Some(wrong) = apart(&recorded[place], &differences, CLOSE) {
-            return Ok(Some(label("gradient") + ": " + &wrong));
-        }
-        if let Some(wrong) = apart(&fused[place], &recorded[place], SAME) {
-            return Ok(Some(label("plain backward against recorded backward") + ": " + &wrong));
-        }
-    }
-    if !instance.case.twice {
-        return Ok(None);
-    }
-    second_order(instance, &point, device, host)
+/// What the gradients of a `float64` instance are to be: differences, the same for every device.
+pub struct Truth {
+    point: Point,
+    /// Of each input that has a gradient.
+    firsts: Vec<Array>,
+    /// Of the sums of scaled gradients, in those inputs and in the incoming gradients; none where
+    /// nobody differentiates twice.
+    seconds: Vec<Array>,
 }
 
-/// Takes the gradients that [`check`] checks, once each, and compares them with nothing.
+impl Truth {
+    /// Takes differences of the oracle, and of the first-order gradients that `host` computes.
+    pub fn of(instance: &Instance<'_>, host: Device) -> Result<Truth> {
+        assert_eq!(instance.dtype, DType::F64, "differences are taken in float64");
+        let point = Point::of(instance);
+        let inputs = instance.case.gradients.len();
+        let firsts = (0..inputs).map(|place| first_differences(instance, &point, place)).collect();
+        let places = if instance.case.twice { inputs + point.incoming.len() } else { 0 };
+        let seconds = (0..places)
+            .map(|place| second_differences(instance, &point, place, host))
+            .collect::<Result<_>>()?;
+        Ok(Truth { point, firsts, seconds })
+    }
+
+    /// Checks first- and second-order gradients on `device`. `Ok(None)` if they are right.
+    pub fn check(&self, instance: &Instance<'_>, device: Device) -> Result<Option<String>> {
+        let recorded = gradients(instance, &self.point, device, true)?;
+        let fused = backward_of_sum(instance, &self.point, device)?;
+        for (place, &input) in instance.case.gradients.iter().enumerate() {
+            let label = |what: &str| format!("{what} of input {input}");
+            if let Some(wrong) = apart(&recorded[place], &self.firsts[place], CLOSE) {
+                return Ok(Some(label("gradient") + ": " + &wrong));
+            }
+            if let Some(wrong) = apart(&fused[place], &recorded[place], SAME) {
+                return Ok(Some(label("plain backward against recorded backward") + ": " + &wrong));
+            }
+        }
+        if !instance.case.twice {
+            return Ok(None);
+        }
+        let seconds = second_gradients(instance, &self.point, device)?;
+        assert_eq!(seconds.len(), self.seconds.len(), "one for each place");
+        for (place, (second, expected)) in seconds.iter().zip(&self.seconds).enumerate() {
+            if let Some(wrong) = apart(&subject::read(second)?, expected, CLOSE) {
+                let of = match instance.case.gradients.get(place) {
+                    Some(input) => format!("input {input}"),
+                    None => format!("incoming gradient {}", place - self.firsts.len()),
+                };
+                return Ok(Some(format!("second-order gradient of {of}: {wrong}")));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Takes the gradients that [`Truth::check`] checks, once each, and compares them with nothing.
 pub fn run(instance: &Instance<'_>, device: Device) -> Result<()> {
     let point = Point::of(instance);
     gradients(instance, &point, device, true)?;
     backward_of_sum(instance, &point, device)?;
     if instance.case.twice {
-        Seconds::taken(instance, &point, device)?;
+        second_gradients(instance, &point, device)?;
     }
     Ok(())
 }
@@ -222,62 +254,50 @@ fn backward_of_sum(instance: &Instance<'_>, point: &Point, device: Device) -> Re
     leaves.iter().map(|leaf| subject::read(&or_zeros(leaf.grad(), leaf)?)).collect()
 }
 
+/// What the first-order gradient of input `place` is scaled by before it is differentiated again.
+fn scale(shape: &[usize], place: usize) -> Array {
+    weights(shape, 3 + place)
+}
+
 /// Gradients of `sum(scale * gradient)` in the inputs and in the incoming gradients.
-struct Seconds {
-    gradients: Vec<Tensor>,
-    scales: Vec<Array>,
-    /// How many of the gradients are those of inputs; the others are of incoming gradients.
-    inputs: usize,
+fn second_gradients(instance: &Instance<'_>, point: &Point, device: Device) -> Result<Vec<Tensor>> {
+    let (leaves, outputs) = forward(instance, point, device)?;
+    let flowing: Vec<Tensor> = incoming(point, device)?
+        .iter()
+        .map(|tensor| tensor.requires_grad_(true))
+        .collect::<Result<_>>()?;
+    let firsts = grad_of(&outputs, &leaves, flowing.clone(), true)?;
+    let wanted: Vec<Tensor> = leaves.iter().chain(&flowing).cloned().collect();
+    let given = firsts
+        .iter()
+        .enumerate()
+        .map(|(place, first)| subject::tensor(&scale(first.shape(), place), device))
+        .collect::<Result<_>>()?;
+    grad_of(&firsts, &wanted, given, false)
 }
 
-impl Seconds {
-    fn taken(instance: &Instance<'_>, point: &Point, device: Device) -> Result<Seconds> {
-        let (leaves, outputs) = forward(instance, point, device)?;
-        let flowing: Vec<Tensor> = incoming(point, device)?
-            .iter()
-            .map(|tensor| tensor.requires_grad_(true))
-            .collect::<Result<_>>()?;
-        let firsts = grad_of(&outputs, &leaves, flowing.clone(), true)?;
-        let scales: Vec<Array> =
-            (3..).zip(&firsts).map(|(i, first)| weights(first.shape(), i)).collect();
-        let wanted: Vec<Tensor> = leaves.iter().chain(&flowing).cloned().collect();
-        let given =
-            scales.iter().map(|scale| subject::tensor(scale, device)).collect::<Result<_>>()?;
-        let gradients = grad_of(&firsts, &wanted, given, false)?;
-        Ok(Seconds { gradients, scales, inputs: leaves.len() })
-    }
-}
-
-/// Second-order gradients on `device` against differences of first-order ones on `host`.
-fn second_order(
+/// Differences of `sum(scale * gradient)`, with first-order gradients from the device `host`.
+fn second_differences(
     instance: &Instance<'_>,
     point: &Point,
-    device: Device,
+    place: usize,
     host: Device,
-) -> Result<Option<String>> {
-    let seconds = Seconds::taken(instance, point, device)?;
-    for (place, second) in seconds.gradients.iter().enumerate() {
-        let mut failure = None;
-        let value = |nudged: Point| match gradients(instance, &nudged, host, false) {
-            Ok(firsts) => dot(&firsts, &seconds.scales),
-            Err(error) => {
-                failure = Some(error);
-                f64::NAN
-            }
-        };
-        let differences = nudge(instance, point, place, seconds.inputs, value);
-        if let Some(error) = failure {
-            return Err(error);
+) -> Result<Array> {
+    let mut failure = None;
+    let value = |nudged: Point| match gradients(instance, &nudged, host, false) {
+        Ok(firsts) => {
+            let scales = firsts.iter().enumerate();
+            let scales: Vec<Array> =
+                scales.map(|(place, first)| scale(first.shape(), place)).collect();
+            dot(&firsts, &scales)
         }
-        if let Some(wrong) = apart(&subject::read(second)?, &differences, CLOSE) {
-            let of = match instance.case.gradients.get(place) {
-                Some(input) => format!("input {input}"),
-                None => format!("incoming gradient {}", place - seconds.inputs),
-            };
-            return Ok(Some(format!("second-order gradient of {of}: {wrong}")));
+        Err(error) => {
+            failure = Some(error);
+            f64::NAN
         }
-    }
-    Ok(None)
+    };
+    let differences = nudge(instance, point, place, instance.case.gradients.len(), value);
+    failure.map_or(Ok(differences), Err)
 }
 
 /// Differences of `value` in one of a point's inputs, or past those in one of its incoming

@@ -7,7 +7,7 @@ use plimsoll_tensor::memory;
 use super::{Tally, is_without_kernel};
 use crate::cases::{self, Instance, Values};
 use crate::failing::assert_balanced;
-use crate::gradcheck;
+use crate::gradcheck::Truth;
 use crate::layouts::Arrangement;
 use crate::subject;
 
@@ -20,28 +20,42 @@ fn has_ties(instance: &Instance<'_>) -> bool {
         .any(|(input, &how)| input.values == Values::Distinct && how == Arrangement::Expanded)
 }
 
-/// Checks every gradient on `device`, which must be one of the test's own: its bytes are counted.
-pub fn every_gradient_is_right(device: Device) -> Tally {
+/// Checks every gradient of each case whose number is `part.0` modulo `part.1`, on each of
+/// `devices`, which must be the test's own: their bytes are counted.
+pub fn every_gradient_is_right(devices: &[Device], part: (usize, usize)) -> Tally {
     let mut tally = Tally::default();
     let host = subject::plain_device();
-    for case in cases::all().iter().filter(|case| !case.gradients.is_empty()) {
+    let cases = cases::all().iter().filter(|case| !case.gradients.is_empty());
+    for (_, case) in cases.enumerate().filter(|(number, _)| number % part.1 == part.0) {
         for instance in case.instances() {
             let float64 = instance.dtype == DType::F64 && instance.other == DType::F64;
             if !float64 || !instance.taken || instance.writes_to_expanded() || has_ties(&instance) {
                 continue;
             }
-            match gradcheck::check(&instance, device, host) {
-                Ok(wrong) => tally.note(&instance, wrong),
-                Err(_) if case.may_refuse => tally.note(&instance, None),
-                Err(error) if device.is_cuda() && is_without_kernel(&error) => {
-                    tally.note_without_kernel(&instance);
+            let truth = Truth::of(&instance, host);
+            for &device in devices {
+                let found = truth
+                    .as_ref()
+                    .map_err(ToString::to_string)
+                    .map(|truth| truth.check(&instance, device));
+                match found {
+                    Ok(Ok(wrong)) => {
+                        tally.note(&instance, wrong.map(|why| format!("{device}: {why}")))
+                    }
+                    Ok(Err(_)) | Err(_) if case.may_refuse => tally.note(&instance, None),
+                    Ok(Err(error)) if device.is_cuda() && is_without_kernel(&error) => {
+                        tally.note_without_kernel(&instance);
+                    }
+                    Ok(Err(error)) => tally.note(&instance, Some(format!("{device}: {error}"))),
+                    Err(error) => tally.note(&instance, Some(error)),
                 }
-                Err(error) => tally.note(&instance, Some(error.to_string())),
             }
         }
     }
-    plimsoll_tensor::device::synchronize(device).expect("the device still works");
-    assert_balanced(device);
-    assert_eq!(memory::arena(device).live_bytes(), 0, "bytes are left over");
+    for &device in devices {
+        plimsoll_tensor::device::synchronize(device).expect("the device still works");
+        assert_balanced(device);
+        assert_eq!(memory::arena(device).live_bytes(), 0, "bytes are left over on {device}");
+    }
     tally
 }

@@ -56,7 +56,7 @@ const STEPS: [(&str, Step); 9] = [
         Ok(format!("{first} first steps and {failures} of 10000 failed, nothing was lost"))
     }),
     ("gradients", || {
-        let tally = gradients::every_gradient_is_right(subject::cuda_device()?);
+        let tally = gradients::every_gradient_is_right(&[subject::cuda_device()?], (0, 1));
         println!("{tally}");
         tally.assert_right(200);
         Ok(tally.to_string())
