@@ -66,7 +66,7 @@ impl Bound {
 /// use plimsoll_profile::{Limits, Profile};
 /// use plimsoll_tensor::{DType, Tensor, device};
 /// let device = device::stand_in(Default::default())?;
-/// let x = Tensor::ones(&[64, 64], DType::F32)?.to_device(device)?;
+/// let x = Tensor::ones(&[64, 64], DType::F32)?.to(device)?;
 /// let recording = Profile::new().shapes(true).flops(true).run(|| x.mm(&x).map(drop))?;
 /// let limits = Limits { bytes_per_second: 49152e6, flops_per_second: 1e15 };
 /// let bounds = recording.bounds(Some(limits));
