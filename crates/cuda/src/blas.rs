@@ -34,7 +34,7 @@ struct Question {
 /// The library's handle, and the algorithm that it chose for each shape seen.
 pub(crate) struct Blas {
     handle: sys::cublasLtHandle_t,
-    /// Nothing where the library has no algorithm.
+    /// Nothing where the library cannot do beside a product what was asked for.
     plans: HashMap<Question, Option<Plan>>,
 }
 
@@ -75,11 +75,12 @@ impl Context {
             empty => empty.insert(Blas::open()?),
         };
         let MatmulMemory { a, b, c, beside, workspace, workspace_bytes } = memory;
-        let plan = blas.plan(&Question {
+        let question = Question {
             matmul: *matmul,
             alignment_bytes: [a, b, c].map(alignment_bytes),
             workspace_bytes,
-        })?;
+        };
+        let plan = blas.plan(&question, beside)?;
         let Some(plan) = plan else { return Ok(false) };
         if matmul.beside != Beside::Nothing {
             // The lock is held until the product is queued, so no other call changes it meanwhile.
@@ -89,7 +90,7 @@ impl Context {
         let beta = Factor::of(matmul.dtype, beta);
         // SAFETY: descriptors belong to the plan and live as long as the context; the pointers are
         // the caller's promise. The library computes B^T A^T, so its first operand is our `b`.
-        unsafe {
+        let queued = unsafe {
             result::matmul(
                 blas.handle,
                 plan.product,
@@ -108,9 +109,14 @@ impl Context {
                 workspace_bytes,
                 handle.cast(),
             )
+        };
+        match queued {
+            Err(refused) if matmul.is_refused_by(refused) => {
+                blas.plans.insert(question, None);
+                Ok(false)
+            }
+            queued => queued.told("cublasLtMatmul").map(|()| true),
         }
-        .told("cublasLtMatmul")?;
-        Ok(true)
     }
 }
 
@@ -133,6 +139,21 @@ impl Factor {
     }
 }
 
+impl Matmul {
+    /// Whether the library's answer is that it cannot make the sums beside this product, which can
+    /// be made apart.
+    fn is_refused_by(&self, answer: result::CublasError) -> bool {
+        use sys::cublasStatus_t as Status;
+        let refuses = matches!(
+            answer.0,
+            Status::CUBLAS_STATUS_NOT_SUPPORTED
+                | Status::CUBLAS_STATUS_INVALID_VALUE
+                | Status::CUBLAS_STATUS_ARCH_MISMATCH
+        );
+        refuses && self.beside == Beside::SumsRows
+    }
+}
+
 impl Blas {
     fn open() -> Result<Blas> {
         // SAFETY: only tries to open the library.
@@ -146,7 +167,8 @@ impl Blas {
         Ok(Blas { handle, plans: HashMap::new() })
     }
 
-    fn plan(&mut self, question: &Question) -> Result<Option<Plan>> {
+    /// The plan for products like the one that `question` is of, whose row or sums lie at `beside`.
+    fn plan(&mut self, question: &Question, beside: usize) -> Result<Option<Plan>> {
         if let Some(plan) = self.plans.get(question) {
             return Ok(*plan);
         }
@@ -179,6 +201,7 @@ impl Blas {
         if let Some(epilogue) = epilogue {
             let epilogue = epilogue as u32;
             attribute(product, Attribute::CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue)?;
+            attribute(product, Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &beside)?;
         }
         let of_result = if matmul.is_widened { Data::CUDA_R_32F } else { data };
         // Row-major r x c with stride s is column-major c x r with leading dimension s.
@@ -209,9 +232,15 @@ impl Blas {
         let found = unsafe {
             result::get_matmul_algo_heuristic(self.handle, product, b, a, c, c, preference.0)
         };
-        let none = sys::cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED;
         let plan = match found {
-            Err(refused) if refused.0 == none && matmul.beside == Beside::SumsRows => None,
+            Err(refused) if matmul.is_refused_by(refused) => {
+                // SAFETY: made above, in no plan, and destroyed once.
+                unsafe {
+                    let _ = result::destroy_matmul_desc(product);
+                    [a, b, c].map(|matrix| result::destroy_matrix_layout(matrix).ok());
+                }
+                None
+            }
             found => {
                 let algorithm = found.told("cublasLtMatmulAlgoGetHeuristic")?.algo;
                 Some(Plan { product, a, b, c, algorithm })

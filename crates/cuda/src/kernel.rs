@@ -21,9 +21,6 @@ use smallvec::SmallVec;
 use crate::error::Told;
 use crate::{Argument, Context, Grid, KernelName, KernelSource, nvrtc};
 
-/// Shared memory that a block gets of which the driver was not told before.
-const UNASKED_SHARED_BYTES: u32 = 48 << 10;
-
 /// What a cubin has: every kernel of its file, or one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
@@ -187,8 +184,29 @@ impl Context {
                 found.told(&format!("cuModuleGetFunction of `{name}` in {}.cu", source.name))?
             }
         };
+        self.allow_shared_memory(function)?;
         self.kernels.functions.lock().insert(key, Kernel(function));
         Ok(Kernel(function))
+    }
+
+    /// Lets launches ask for all shared memory that a block can have beside what the function
+    /// declares itself. Unasked, both together may have 48 KiB. Once for each function: launches of
+    /// different sizes from several threads would set it for each other.
+    fn allow_shared_memory(&self, function: sys::CUfunction) -> Result<()> {
+        use sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN as MOST;
+        use sys::CUfunction_attribute as Of;
+        let declared = Of::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES;
+        let dynamic = Of::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        let device = result::device::get(self.ordinal() as i32).told("cuDeviceGet")?;
+        // SAFETY: the device came from the driver; the function is of a module that is loaded and
+        // never unloaded.
+        unsafe {
+            let most = result::device::get_attribute(device, MOST).told("cuDeviceGetAttribute")?;
+            let own = result::function::get_function_attribute(function, declared)
+                .told("cuFuncGetAttribute")?;
+            result::function::set_function_attribute(function, dynamic, (most - own).max(0))
+                .told("cuFuncSetAttribute")
+        }
     }
 
     /// The module with kernel `name`.
@@ -222,13 +240,6 @@ impl Context {
         arguments: &[Argument],
     ) -> Result<()> {
         let _bound = self.bind()?;
-        if grid.shared_bytes > UNASKED_SHARED_BYTES {
-            let most = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-            let bytes = grid.shared_bytes as i32;
-            // SAFETY: the function is of a module that is loaded and never unloaded.
-            unsafe { result::function::set_function_attribute(kernel.0, most, bytes) }
-                .told("cuFuncSetAttribute")?;
-        }
         let handle = self.handle(stream)?;
         let mut pointers: SmallVec<[_; 24]> = arguments.iter().map(Argument::pointer).collect();
         let threads = (grid.threads, 1, 1);

@@ -27,10 +27,15 @@ impl Limits {
     /// ```
     /// use plimsoll_profile::Limits;
     /// assert_eq!(Limits::of("NVIDIA H200"), Some(Limits::H200));
+    /// assert_eq!(Limits::of("NVIDIA H200 MIG 1g.18gb"), None);
+    /// assert_eq!(Limits::of("NVIDIA GH200 480GB"), None);
     /// assert_eq!(Limits::of("stand-in"), None);
     /// ```
     pub fn of(device: &str) -> Option<Limits> {
-        device.contains("H200").then_some(Limits::H200)
+        let mut words = device.split(' ');
+        // A part of a GPU has a part of its limits.
+        (words.any(|word| word == "H200") && words.all(|word| word != "MIG"))
+            .then_some(Limits::H200)
     }
 }
 

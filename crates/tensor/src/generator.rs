@@ -245,16 +245,26 @@ impl Generator {
         Place { state: shared.state, captured }
     }
 
-    /// Goes on from `place`. A capture that has begun or ended since is left alone.
-    pub(crate) fn go_to(&self, place: &Place) {
+    /// Goes on from `place`; `false` if the draws of this thread's stream cannot, because the
+    /// capture that counts them now is not the one that counted them there: each of its replays
+    /// starts from a state of its own.
+    pub(crate) fn go_to(&self, place: &Place) -> bool {
         let by = self.capturing();
         let mut shared = self.shared.lock();
         shared.state = place.state;
-        if let Some((capturing, counters)) = &place.captured
-            && shared.recording(by.as_ref()).is_some_and(|open| Arc::ptr_eq(open, capturing))
-        {
-            capturing.counters.store(*counters, Ordering::Relaxed);
+        match (shared.recording(by.as_ref()), &place.captured) {
+            (None, None) => true,
+            (Some(open), Some((capturing, counters))) if Arc::ptr_eq(open, capturing) => {
+                capturing.counters.store(*counters, Ordering::Relaxed);
+                true
+            }
+            _ => false,
         }
+    }
+
+    /// Whether both are handles of one generator.
+    pub(crate) fn is(&self, other: &Generator) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
     }
 
     /// The capture that this thread's stream belongs to.

@@ -32,6 +32,17 @@ pub(crate) fn draw(entry: &'static Entry, counters: u64) -> Result<Drawn> {
     let named = NAMED.with_borrow(|list| list.iter().rfind(|g| g.device() == device).cloned());
     let generator = named.as_ref().unwrap_or_else(|| entry.generator());
     let capture = entry.captures().of(entry.current_stream());
+    if LOST.with_borrow(|lost| lost.iter().any(|one| one.is(generator))) {
+        return Err(match capture {
+            Some(capture) => capture.refuse(
+                "a checkpoint whose forward is not part of this graph would draw other numbers",
+            ),
+            None => Error::invalid_argument(
+                "a checkpoint whose forward a graph captured would draw other random numbers than \
+                 its replays; capture its backward with it, or run both without a graph",
+            ),
+        });
+    }
     let drawn = generator.draw(counters, capture.as_ref());
     // Numbers that are written down as they are would be the same at every replay.
     if drawn.state.is_none()
@@ -47,6 +58,8 @@ pub(crate) fn draw(entry: &'static Entry, counters: u64) -> Result<Drawn> {
 thread_local! {
     /// Generators that this thread draws from instead of the default ones; the newest counts.
     static NAMED: RefCell<Vec<Generator>> = const { RefCell::new(Vec::new()) };
+    /// Generators that could not go back to where this thread's checkpoint drew first.
+    static LOST: RefCell<Vec<Generator>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Runs `body` with this thread's draws on the generator's device coming from `generator`.
@@ -84,20 +97,32 @@ impl Drawing {
         Drawing { named, places }
     }
 
-    /// Draws come from there again until the guard drops; then the generators are as they were.
+    /// Draws come from there again until the guard drops; then the generators are as they were. A
+    /// draw that cannot is an error.
     pub(crate) fn resume(&self) -> (RngFork, impl Drop + use<>) {
-        /// Puts the thread's own names back.
-        struct Names(Vec<Generator>);
-        impl Drop for Names {
+        /// Puts the thread's own lists back.
+        struct Lists {
+            named: Vec<Generator>,
+            lost: Vec<Generator>,
+        }
+        impl Drop for Lists {
             fn drop(&mut self) {
-                let names = std::mem::take(&mut self.0);
-                let _ = NAMED.try_with(|list| list.replace(names));
+                let (named, lost) =
+                    (std::mem::take(&mut self.named), std::mem::take(&mut self.lost));
+                let _ = NAMED.try_with(|list| list.replace(named));
+                let _ = LOST.try_with(|list| list.replace(lost));
             }
         }
         let kept = self.places.iter().map(|(generator, _)| (generator.clone(), generator.place()));
         let fork = RngFork { kept: kept.collect(), not_send: PhantomData };
-        self.places.iter().for_each(|(generator, place)| generator.go_to(place));
-        (fork, Names(NAMED.replace(self.named.clone())))
+        let mut lost = Vec::new();
+        for (generator, place) in &self.places {
+            if !generator.go_to(place) {
+                lost.push(generator.clone());
+            }
+        }
+        let lists = Lists { named: NAMED.replace(self.named.clone()), lost: LOST.replace(lost) };
+        (fork, lists)
     }
 }
 

@@ -152,3 +152,49 @@ fn a_leaf_that_got_another_shape_refuses_the_gradient_of_the_old_one() -> Outcom
     assert!(message(y.backward()).contains("[4]"));
     Ok(())
 }
+
+/// Rows, weight, and the loss over four classes, whose gradients forward makes.
+fn loss_of_rows() -> Result<[Tensor; 3]> {
+    let rows = counting(6)?.reshape(&[2, 3])?.div(4.0)?.requires_grad_(true)?;
+    let weight = counting(12)?.sub(5.0)?.reshape(&[4, 3])?.div(8.0)?.requires_grad_(true)?;
+    let target = Tensor::from_slice(&[1i64, 3], &[2], Device::cpu())?;
+    let loss = rows.linear_cross_entropy(&weight, &target)?;
+    Ok([rows, weight, loss])
+}
+
+#[test]
+fn a_hook_that_writes_to_the_losss_gradient_is_obeyed() -> Outcome {
+    let [_, weight, loss] = loss_of_rows()?;
+    loss.backward()?;
+    let plain = weight.grad().unwrap().mul(128.0)?.to_vec::<f64>()?;
+    let writes: [fn(&Tensor) -> Result<Tensor>; 2] =
+        [|grad| grad.mul_(128.0), |grad| grad.data().mul_(128.0)];
+    for write in writes {
+        let [_, weight, loss] = loss_of_rows()?;
+        loss.register_hook(move |grad| write(grad).map(|_| None))?;
+        loss.backward()?;
+        assert_eq!(weight.grad().unwrap().to_vec::<f64>()?, plain);
+    }
+    Ok(())
+}
+
+#[test]
+fn the_gradient_of_an_earlier_backward_is_a_gradient_like_any_other() -> Outcome {
+    let kept = Arc::new(Mutex::new(None));
+    let [_, _, first] = loss_of_rows()?;
+    let keep = kept.clone();
+    first.register_hook(move |grad| {
+        *keep.lock().unwrap() = Some(grad.clone());
+        Ok(None)
+    })?;
+    first.backward()?;
+    let one = kept.lock().unwrap().take().unwrap();
+    let [_, weight, loss] = loss_of_rows()?;
+    let found = gradients(&[&loss], &[&weight], &[&one])?.remove(0);
+    let plain = found.to_vec::<f64>()?;
+    found.mul_(0.1)?;
+    // The graph was kept: it still has what it saved.
+    loss.backward()?;
+    assert_eq!(weight.grad().unwrap().to_vec::<f64>()?, plain);
+    Ok(())
+}

@@ -181,6 +181,26 @@ fn what_a_checkpoint_runs_again_draws_the_same_at_every_replay() -> Outcome {
 }
 
 #[test]
+fn a_checkpoint_draws_only_with_its_own_graph() -> Outcome {
+    let gpu = stand_in("")?;
+    let x = full(1.0, 64, gpu)?.requires_grad_(true)?;
+    let forward = || checkpoint(&[&x], |x| x[0].mul(&x[0])?.dropout(0.5, true));
+    let backward = |y: &Tensor| grad(&[&y.sum()?], &[&x], GradOptions::default());
+    let (_, y) = Graph::capture(gpu, forward)?;
+    let alone = backward(&y).unwrap_err().to_string();
+    assert!(alone.contains("whose forward a graph captured"), "{alone}");
+    let y = forward()?;
+    let later = Graph::capture(gpu, || backward(&y)).unwrap_err().to_string();
+    assert!(later.contains("whose forward is not part of this graph"), "{later}");
+    // Nothing of it is left: what draws nothing may be in two graphs, and draws go on.
+    let y = checkpoint(&[&x], |x| x[0].mul(&x[0]))?;
+    let (graph, found) = Graph::capture(gpu, || backward(&y))?;
+    graph.replay()?;
+    assert_eq!(found[0].clone().expect("x is used").to_vec::<f32>()?, [2.0; 64]);
+    Tensor::rand(&[4], (DType::F32, gpu)).map(drop)
+}
+
+#[test]
 fn threads_that_replay_one_graph_draw_different_numbers() -> Outcome {
     let gpu = stand_in("")?;
     let (threads, replays) = (2, 1000);

@@ -4,8 +4,8 @@
 
 use plimsoll_tensor::{Device, Result, device};
 use plimsoll_testkit::checks::devices::{
-    agreement, attention, expandable, faults, gpu, graphs, indexing, memory, sorting, taking_back,
-    targets, training,
+    EVERYWHERE, ON_A_GPU, agreement, attention, convolutions, deterministic, expandable, faults,
+    gpu, graphs, indexing, memory, sorting, taking_back, targets, training,
 };
 use plimsoll_testkit::subject;
 
@@ -56,6 +56,26 @@ fn products_and_norms_agree_with_the_cpu() -> Result<()> {
 #[test]
 fn gradients_agree_with_the_cpu() -> Result<()> {
     on_every_accelerator(agreement::gradients_agree_with_the_cpu)
+}
+
+#[test]
+fn gradients_of_linear_layers_agree_with_the_cpu() -> Result<()> {
+    on_every_accelerator(training::gradients_of_linear_layers_agree_with_the_cpu)
+}
+
+#[test]
+fn losses_of_wide_rows_agree_with_the_cpu() -> Result<()> {
+    on_every_accelerator(training::losses_of_wide_rows_agree_with_the_cpu)
+}
+
+#[test]
+fn convolutions_by_cudnn_agree_with_our_own() -> Result<()> {
+    on_a_gpu(convolutions::convolutions_by_cudnn_agree_with_our_own)
+}
+
+#[test]
+fn products_do_without_the_libraries() -> Result<()> {
+    on_a_gpu(deterministic::products_do_without_the_libraries)
 }
 
 #[test]
@@ -242,4 +262,16 @@ fn pages_come_and_go_under_live_tensors() -> Result<()> {
 #[test]
 fn pages_of_a_gpu_come_and_go() -> Result<()> {
     on_a_gpu(expandable::pages_of_a_gpu_come_and_go)
+}
+
+/// The bundle for GPUs runs the lists, and tests run by their names: nothing is in one of them
+/// alone.
+#[test]
+fn every_program_of_the_lists_is_a_test() {
+    let tests =
+        [include_str!("devices.rs"), include_str!("optimizers.rs"), include_str!("scaling.rs")];
+    for program in EVERYWHERE.iter().chain(&ON_A_GPU) {
+        let test = format!("fn {}()", program.name);
+        assert!(tests.iter().any(|file| file.contains(&test)), "`{}` is no test", program.name);
+    }
 }

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::engine::{self, Goal, GraphPoint};
 use super::mode;
 use super::node::Edge;
-use super::place::GradientPlace;
+use super::place::{GradientPlace, OneScope};
 use crate::Tensor;
 
 /// How [`Tensor::backward_with`] runs.
@@ -133,6 +133,7 @@ fn run_between(
 ) -> Result<()> {
     const OP: &str = "backward";
     let retain = options.retain_graph || options.create_graph;
+    let _one = OneScope::enter();
     let start = |&(place, gradient): &(GradientPlace<'_>, Option<&Tensor>)| {
         root(OP, place, gradient.or(options.gradient.as_ref()), !retain)
     };
@@ -202,6 +203,7 @@ fn run_grad(
         ));
     }
     let retain = options.retain_graph || options.create_graph;
+    let _one = OneScope::enter();
     let mut roots = Vec::new();
     for (index, output) in outputs.iter().enumerate() {
         roots.push(root(OP, *output, given.get(index).and_then(Option::as_ref), !retain)?);

@@ -57,24 +57,44 @@ impl Wanted {
                 Tensor::ones(&sizes, (self.dtype, self.device))?
             }
         };
-        ONE.set(frees.then(|| (ones.downgrade(), ones.version())));
+        ONE.set(frees.then(|| (ones.downgrade(), ones.storage().writes())));
         Ok(ones)
     }
 }
 
 thread_local! {
-    /// The gradient that this thread's last backward started from by itself, and its version, if
-    /// that backward frees its graph.
+    /// The gradient that the backward under way in this thread started from by itself, and the
+    /// writes to its memory until then, if that backward frees its graph.
     static ONE: RefCell<Option<(WeakTensor, u32)>> = const { RefCell::new(None) };
 }
 
-/// Whether `grad` is known to be 1 without a look at its memory: it is what a backward of this
-/// thread started from by itself, and nobody wrote to it since. That backward frees its graph, so
-/// what a node saved may be handed out as it is.
+/// A backward of this thread, from its roots to its end. Within a hook of another one it says
+/// nothing of that one's gradient, nor that one's of its own.
+pub(super) struct OneScope(Option<(WeakTensor, u32)>);
+
+impl OneScope {
+    pub(super) fn enter() -> OneScope {
+        OneScope(ONE.take())
+    }
+}
+
+impl Drop for OneScope {
+    fn drop(&mut self) {
+        let outer = self.0.take();
+        let _ = ONE.try_with(|one| one.replace(outer));
+    }
+}
+
+/// Whether `grad` is known to be 1 without a look at its memory: it is what the backward under way
+/// started from by itself, nobody wrote to it since, and nobody outside could. That backward frees
+/// its graph, so what a node saved may be handed out as it is.
 pub(crate) fn is_one(grad: &Tensor) -> bool {
     ONE.with_borrow(|one| match one {
-        Some((one, version)) => {
-            one.upgrade().is_some_and(|one| one.is(grad)) && grad.version() == *version
+        Some((one, writes)) => {
+            let storage = grad.storage();
+            one.upgrade().is_some_and(|one| one.is(grad))
+                && !storage.is_exposed()
+                && storage.writes() == *writes
         }
         None => false,
     })

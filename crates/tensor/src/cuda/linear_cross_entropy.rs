@@ -15,7 +15,7 @@ use super::products::{Matrix, product, product_bytes};
 use super::tail::sum_dtype;
 use super::{CudaLaunch, NOTHING, contiguous, type_name, whole};
 
-/// The most scores of a block, about.
+/// The most scores of a block that has more than one tile of rows.
 const SCORES: usize = 1 << 25;
 /// The same of halves, whose products are so fast that the sums for w would come and go too often.
 const HALF_SCORES: usize = 1 << 28;
@@ -57,10 +57,10 @@ impl Job {
         }
     }
 
-    /// Rows of a block. All blocks but the last have as many, and that one about as many.
+    /// Rows of a block. All blocks but the last have as many, and that one what is left.
     fn block(self) -> usize {
         let scores = if self.is_half() { HALF_SCORES } else { SCORES };
-        let most = (scores / self.classes.max(1)).max(TILE);
+        let most = (scores / self.classes.max(1) / TILE * TILE).max(TILE);
         let blocks = self.rows.div_ceil(most).max(1);
         self.rows.div_ceil(blocks).next_multiple_of(TILE).min(self.rows)
     }

@@ -379,7 +379,7 @@ fn multiply(
             }
         }
     }
-    // Of other types the library has no such sums.
+    // The library is asked for halves alone; it may refuse even those.
     let sums = sums.filter(|sums| {
         let aligned = sums.first_byte().addr().is_multiple_of(ROW_ALIGNMENT_BYTES);
         is_half && !is_widened && aligned && taken.iter().all(|taken| taken.copy.is_none())

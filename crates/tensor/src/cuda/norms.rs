@@ -1,12 +1,12 @@
 //! Norms of many tensors: a launch for the squares of all, by a table among the kernel's arguments,
-//! and one for the roots of their sums. Tensors whose elements do not fill their memory are copied
-//! first.
+//! and one for the roots of their sums. Tensors whose elements do not fill their memory, in whatever
+//! order, are copied first.
 
 use plimsoll_core::Result;
 use plimsoll_cuda::{Argument, Grid, source_files};
 use plimsoll_kernels::Meta;
 
-use super::in_workspace::{ALIGNMENT_BYTES, Space, copies_bytes};
+use super::in_workspace::{ALIGNMENT_BYTES, Space, copy_bytes};
 use super::{CudaLaunch, type_name, whole};
 
 /// Tensors of a launch: mirrors `ENTRIES` in the kernels. Together below the 32,764 bytes that a
@@ -29,7 +29,8 @@ fn sums_bytes(inputs: &[&Meta]) -> usize {
 
 /// Workspace of [`norms`].
 pub(crate) fn norms_workspace_bytes(inputs: &[&Meta]) -> usize {
-    copies_bytes(inputs) + sums_bytes(inputs)
+    let scattered = inputs.iter().filter(|x| !x.layout.is_dense());
+    scattered.map(|x| copy_bytes(x)).sum::<usize>() + sums_bytes(inputs)
 }
 
 /// Inputs and output as the CPU kernel of the same name takes them.
@@ -48,7 +49,10 @@ pub(crate) fn norms(launch: &CudaLaunch<'_>) -> Result<()> {
         let length = words.len() + ENTRIES * ENTRY_WORDS;
         for x in inputs {
             let count = x.layout().numel();
-            let address = space.contiguous(launch, x)?;
+            let address = match x.layout().is_dense() {
+                true => x.first_byte().addr(),
+                false => space.contiguous(launch, x)?,
+            };
             chunks += count.div_ceil(CHUNK);
             words.extend([address as u64, count as u64, chunks as u64]);
         }

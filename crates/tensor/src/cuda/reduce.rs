@@ -79,6 +79,11 @@ const THREADS: usize = 256;
 /// Blocks that keep a GPU busy while each of their threads has several loads on their way.
 const BLOCKS: usize = 400;
 
+/// Whether there are kernels for elements of `dtype` alone.
+fn is_common(dtype: DType) -> bool {
+    matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
+}
+
 /// Columns that a warp takes by packs.
 fn tile(dtype: DType) -> usize {
     32 * PACK_BYTES / dtype.size_bytes()
@@ -94,7 +99,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(x: &Meta, reduced: &[usize]) -> Plan {
+    fn new(x: &Meta, fold: Fold, reduced: &[usize]) -> Plan {
         let (sizes, steps) = (x.shape(), x.layout.strides());
         let is_reduced = |dim: &usize| reduced.contains(dim);
         let dims: Dims = (0..sizes.len()).filter(is_reduced).collect();
@@ -107,6 +112,12 @@ impl Plan {
             (Some(across), Some(along)) => across < along,
             _ => false,
         };
+        let pack = PACK_BYTES / x.dtype.size_bytes();
+        let packed = columns
+            && is_common(x.dtype)
+            && fold.kernel(x.dtype, count).0 == "sums"
+            && outputs.is_multiple_of(pack)
+            && nearest(&dims).is_some_and(|step| step.is_multiple_of(pack));
         let team = match count {
             _ if columns => 1,
             0..=8 => 1,
@@ -118,7 +129,9 @@ impl Plan {
         let wanted = match team {
             32 if outputs >= MANY => 1,
             // Each thread takes a pack of columns: few parts fill the GPU, and are soon joined.
-            1 if columns && outputs >= tile(x.dtype) => BLOCKS / outputs.div_ceil(tile(x.dtype)),
+            1 if packed && outputs >= tile(x.dtype) => {
+                (BLOCKS / outputs.div_ceil(tile(x.dtype))).max(2)
+            }
             _ => BUSY / (outputs * team).max(1),
         };
         let parts = wanted.min(count / (team * SHARE)).clamp(1, MOST_PARTS);
@@ -146,8 +159,8 @@ fn layouts(x: &Operand<'_>, out: &Operand<'_>, reduced: &[usize]) -> (Strided, S
 }
 
 /// Bytes of states of parts.
-pub(crate) fn reduce_workspace_bytes(x: &Meta, reduced: &[usize]) -> usize {
-    match Plan::new(x, reduced) {
+pub(crate) fn reduce_workspace_bytes(x: &Meta, fold: Fold, reduced: &[usize]) -> usize {
+    match Plan::new(x, fold, reduced) {
         Plan { parts: 1, .. } => 0,
         plan => plan.outputs * plan.parts * STATE_BYTES,
     }
@@ -164,7 +177,7 @@ fn is_packed(x: &Operand<'_>, step: u64, columns: usize) -> bool {
 /// Folds the dimensions `reduced` of the input.
 pub(crate) fn reduce(launch: &CudaLaunch<'_>, fold: Fold, reduced: &[usize]) -> Result<()> {
     let (x, out) = (&launch.inputs[0], &launch.outputs[0]);
-    let Plan { outputs, count, team, parts } = Plan::new(x.meta(), reduced);
+    let Plan { outputs, count, team, parts } = Plan::new(x.meta(), fold, reduced);
     if outputs == 0 {
         return Ok(());
     }
@@ -202,8 +215,7 @@ pub(crate) fn reduce(launch: &CudaLaunch<'_>, fold: Fold, reduced: &[usize]) -> 
         arguments.extend([address(x), address(out), states.clone()]);
         launch.run(&source_files::REDUCE, kernel, grid(teams, team), &arguments)
     };
-    let common = matches!(x.dtype(), DType::F32 | DType::F16 | DType::BF16)
-        && matches!(name, "sums" | "squares" | "moments" | "place");
+    let common = is_common(x.dtype()) && matches!(name, "sums" | "squares" | "moments" | "place");
     if common && step == 1 && team > 1 && count.div_ceil(parts) < 1 << 31 {
         let mut arguments: Arguments =
             smallvec![whole(outputs), whole(parts), whole(count), outer.clone()];

@@ -58,7 +58,7 @@ impl Operation for VectorNorm {
         inputs: &[&Meta],
         _outputs: &[Meta],
     ) -> usize {
-        cuda::reduce_workspace_bytes(inputs[0], &self.dims)
+        cuda::reduce_workspace_bytes(inputs[0], Fold::Norm(self.order), &self.dims)
     }
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
@@ -133,7 +133,7 @@ impl Operation for LogSumExp {
         inputs: &[&Meta],
         _outputs: &[Meta],
     ) -> usize {
-        cuda::reduce_workspace_bytes(inputs[0], &[self.dim])
+        cuda::reduce_workspace_bytes(inputs[0], Fold::LogSumExp, &[self.dim])
     }
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {

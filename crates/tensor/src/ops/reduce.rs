@@ -32,6 +32,25 @@ pub(crate) enum Reduction {
     All,
 }
 
+impl Reduction {
+    /// The kernel's name for it on CUDA.
+    fn fold(self) -> Fold {
+        match self {
+            Reduction::Sum => Fold::Sum,
+            Reduction::NanSum => Fold::NanSum,
+            Reduction::Mean => Fold::Mean,
+            Reduction::Prod => Fold::Product,
+            Reduction::CountNonzero => Fold::CountNonzero,
+            Reduction::Amax => Fold::Amax,
+            Reduction::Amin => Fold::Amin,
+            Reduction::Argmax => Fold::Argmax,
+            Reduction::Argmin => Fold::Argmin,
+            Reduction::Any => Fold::Any,
+            Reduction::All => Fold::All,
+        }
+    }
+}
+
 /// A reduction over `dims`, each once; all of them if the list names all.
 #[derive(Clone, Debug)]
 pub(crate) struct Reduce {
@@ -128,24 +147,11 @@ impl Operation for Reduce {
         inputs: &[&Meta],
         _outputs: &[Meta],
     ) -> usize {
-        cuda::reduce_workspace_bytes(inputs[0], &self.dims)
+        cuda::reduce_workspace_bytes(inputs[0], self.reduction.fold(), &self.dims)
     }
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
-        let fold = match self.reduction {
-            Reduction::Sum => Fold::Sum,
-            Reduction::Mean => Fold::Mean,
-            Reduction::NanSum => Fold::NanSum,
-            Reduction::Prod => Fold::Product,
-            Reduction::CountNonzero => Fold::CountNonzero,
-            Reduction::Amax => Fold::Amax,
-            Reduction::Amin => Fold::Amin,
-            Reduction::Argmax => Fold::Argmax,
-            Reduction::Argmin => Fold::Argmin,
-            Reduction::Any => Fold::Any,
-            Reduction::All => Fold::All,
-        };
-        cuda::reduce(launch, fold, &self.dims)
+        cuda::reduce(launch, self.reduction.fold(), &self.dims)
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {

@@ -25,6 +25,12 @@ pub(crate) struct Variance {
     pub(crate) root: bool,
 }
 
+impl Variance {
+    fn fold(&self) -> Fold {
+        Fold::Variance { correction: self.correction, root: self.root }
+    }
+}
+
 impl Operation for Variance {
     fn info(&self) -> &'static OpInfo {
         if self.root { &STD } else { &VAR }
@@ -49,12 +55,11 @@ impl Operation for Variance {
         inputs: &[&Meta],
         _outputs: &[Meta],
     ) -> usize {
-        cuda::reduce_workspace_bytes(inputs[0], &self.dims)
+        cuda::reduce_workspace_bytes(inputs[0], self.fold(), &self.dims)
     }
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
-        let fold = Fold::Variance { correction: self.correction, root: self.root };
-        cuda::reduce(launch, fold, &self.dims)
+        cuda::reduce(launch, self.fold(), &self.dims)
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {

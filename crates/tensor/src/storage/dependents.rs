@@ -87,7 +87,7 @@ impl Storage {
     /// Whether somebody outside knows the address of the bytes, and may write them without a
     /// version being counted.
     #[inline]
-    pub(super) fn is_exposed(&self) -> bool {
+    pub(crate) fn is_exposed(&self) -> bool {
         self.exposed.load(Ordering::Acquire)
     }
 

@@ -11,7 +11,7 @@ use plimsoll_memory::Site;
 use super::{check_dtypes, product, product_shape};
 use crate::Tensor;
 use crate::autograd::is_grad_enabled;
-use crate::cuda::{self, CudaLaunch};
+use crate::cuda::{self, CudaLaunch, Fold};
 use crate::dispatch::Dest;
 use crate::operation::{Inferred, Needs, OpInfo, Operation};
 use crate::prepare::apply;
@@ -75,7 +75,7 @@ impl Operation for ProductAndSums {
 
     fn cuda_workspace_bytes(&self, gpu: &Properties, inputs: &[&Meta], outputs: &[Meta]) -> usize {
         let product = cuda::matmul_workspace_bytes(gpu, inputs[0], inputs[1], &outputs[0]);
-        product.max(cuda::reduce_workspace_bytes(inputs[0], SUMMED))
+        product.max(cuda::reduce_workspace_bytes(inputs[0], Fold::Sum, SUMMED))
     }
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {

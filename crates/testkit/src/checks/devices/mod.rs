@@ -35,7 +35,7 @@ const fn program(name: &'static str, run: fn(Device) -> Result<()>) -> Program {
 }
 
 /// What holds on every accelerator.
-pub static EVERYWHERE: [Program; 37] = [
+pub static EVERYWHERE: [Program; 38] = [
     program(
         "arithmetic_agrees_with_the_cpu_on_every_layout",
         agreement::arithmetic_agrees_with_the_cpu_on_every_layout,
@@ -59,6 +59,10 @@ pub static EVERYWHERE: [Program; 37] = [
     program(
         "gradients_of_linear_layers_agree_with_the_cpu",
         training::gradients_of_linear_layers_agree_with_the_cpu,
+    ),
+    program(
+        "losses_of_wide_rows_agree_with_the_cpu",
+        training::losses_of_wide_rows_agree_with_the_cpu,
     ),
     program("batch_norms_agree_with_the_cpu", training::batch_norms_agree_with_the_cpu),
     program("steps_of_adamw_agree_with_the_cpu", training::steps_of_adamw_agree_with_the_cpu),

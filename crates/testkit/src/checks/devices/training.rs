@@ -1,5 +1,6 @@
 //! What training writes besides results, on a device and on the CPU: running statistics of a batch
-//! norm, gradients of linear layers, and a step of AdamW over many parameters.
+//! norm, gradients of linear layers and of losses over many classes, and a step of AdamW over many
+//! parameters.
 
 use plimsoll_tensor::{
     AdamWOptions, BackwardOptions, BatchNormOptions, DType, Device, GradOptions, Result,
@@ -186,6 +187,51 @@ pub fn gradients_of_linear_layers_agree_with_the_cpu(device: Device) -> Result<(
                         "{found} instead of {expected}: {dtype}, {rows} x {width} to {results}"
                     );
                 }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Losses whose scores are made block by block, of rows that a GPU's block keeps in shared memory
+/// whole, nearly not, and in part.
+pub fn losses_of_wide_rows_agree_with_the_cpu(device: Device) -> Result<()> {
+    let cases = [
+        (DType::F32, 12_288),
+        (DType::F64, 6_144),
+        (DType::BF16, 24_576),
+        (DType::F32, 30_000),
+        (DType::BF16, 60_000),
+        (DType::BF16, 1_003),
+    ];
+    let (rows, width) = (5, 4);
+    for (dtype, classes) in cases {
+        let made = |rows: i64, from: i64| {
+            let count = rows * width;
+            values(250_000).narrow(0, from, count)?.reshape(&[rows, width])?.to(dtype)
+        };
+        let (x, w) = (made(rows, 5)?, made(classes, 900)?);
+        let target = Tensor::arange(0, rows, 1, DType::I64)?.mul(classes / rows)?;
+        let leaf = |t: &Tensor| t.to(device)?.detach().requires_grad_(true);
+        let (on_x, on_w) = (leaf(&x)?, leaf(&w)?);
+        on_x.linear_cross_entropy(&on_w, &target.to(device)?)?.backward()?;
+        let exact = |t: &Tensor| t.to(DType::F64)?.detach().requires_grad_(true);
+        let (x, w) = (exact(&x)?, exact(&w)?);
+        x.matmul(&w.t()?)?.cross_entropy(&target)?.backward()?;
+        let tolerance = match dtype {
+            DType::F64 => 1e-12,
+            DType::F32 => 1e-4,
+            _ => 3e-2,
+        };
+        for (leaf, expected) in [(on_x, x), (on_w, w)] {
+            let gradient = |leaf: &Tensor| leaf.grad().expect("it is a leaf").to_f64_vec();
+            let (found, expected) = (gradient(&leaf)?, gradient(&expected)?);
+            let largest = expected.iter().fold(1e-9, |most: f64, e| most.max(e.abs()));
+            for (found, expected) in found.iter().zip(&expected) {
+                assert!(
+                    (found - expected).abs() <= tolerance * largest,
+                    "{found} instead of {expected}: {dtype}, {classes} classes"
+                );
             }
         }
     }
