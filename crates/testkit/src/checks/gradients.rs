@@ -25,7 +25,7 @@ fn has_ties(instance: &Instance<'_>) -> bool {
 pub fn every_gradient_is_right(devices: &[Device], part: (usize, usize)) -> Tally {
     let mut tally = Tally::default();
     let host = subject::plain_device();
-    let cases = cases::all().iter().filter(|case| !case.gradients.is_empty());
+    let cases = cases::all().into_iter().filter(|case| !case.gradients.is_empty());
     for (_, case) in cases.enumerate().filter(|(number, _)| number % part.1 == part.0) {
         for instance in case.instances() {
             let float64 = instance.dtype == DType::F64 && instance.other == DType::F64;
