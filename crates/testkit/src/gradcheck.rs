@@ -1,8 +1,8 @@
 //! Gradients against differences. First order: what backward gives against central differences of
 //! the oracle. Second order: what backward of a recorded backward gives against central differences
-//! of the first-order gradients. Both in `float64`, element by element. First-order gradients at the
-//! points beside are computed on a host device, whatever device is checked: two for each element,
-//! they are nearly all of the work.
+//! of the first-order gradients. Both in `float64`, element by element. First-order gradients at
+//! the points beside are computed on a host device, whatever device is checked: two for each
+//! element, they are nearly all of the work.
 
 use plimsoll_core::{DType, Device, Error, Result};
 use plimsoll_tensor::{BackwardOptions, GradOptions, Tensor, grad};

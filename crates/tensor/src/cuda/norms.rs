@@ -1,6 +1,6 @@
 //! Norms of many tensors: a launch for the squares of all, by a table among the kernel's arguments,
-//! and one for the roots of their sums. Tensors whose elements do not fill their memory, in whatever
-//! order, are copied first.
+//! and one for the roots of their sums. Tensors whose elements do not fill their memory, in
+//! whatever order, are copied first.
 
 use plimsoll_core::Result;
 use plimsoll_cuda::{Argument, Grid, source_files};
