@@ -237,7 +237,9 @@ impl Blas {
                 // SAFETY: made above, in no plan, and destroyed once.
                 unsafe {
                     let _ = result::destroy_matmul_desc(product);
-                    [a, b, c].map(|matrix| result::destroy_matrix_layout(matrix).ok());
+                    for matrix in [a, b, c] {
+                        let _ = result::destroy_matrix_layout(matrix);
+                    }
                 }
                 None
             }

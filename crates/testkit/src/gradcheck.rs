@@ -20,6 +20,7 @@ const CLOSE: f64 = 2e-6;
 const SAME: f64 = 1e-11;
 
 /// What the gradients of a `float64` instance are to be: differences, the same for every device.
+#[derive(Debug)]
 pub struct Truth {
     point: Point,
     /// Of each input that has a gradient.
@@ -86,7 +87,7 @@ pub fn run(instance: &Instance<'_>, device: Device) -> Result<()> {
 }
 
 /// Where gradients are taken: the inputs, and the gradients that flow in from the results.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct Point {
     inputs: Vec<Array>,
     incoming: Vec<Array>,
