@@ -28,7 +28,7 @@ fn are_alike(tensors: &[Tensor]) -> bool {
     !tensors[0].device().is_cpu() && tensors[0].dtype().is_float() && tensors.iter().all(same)
 }
 
-/// The norm of all tensors as if they were one vector.
+/// The norm of all tensors as if they were one vector. It has no gradient.
 ///
 /// ```
 /// use plimsoll_nn::total_norm;
@@ -40,6 +40,7 @@ fn are_alike(tensors: &[Tensor]) -> bool {
 #[track_caller]
 pub fn total_norm(tensors: &[Tensor], norm_type: f64) -> Result<Tensor> {
     let Some(first) = tensors.first() else { return Tensor::zeros(&[], DType::F32) };
+    let _plain = NoGrad::enter();
     with_site(Site::caller(), || {
         let options = || LinalgVectorNormOptions::new().ord(norm_type);
         if norm_type == 2.0 && are_alike(tensors) {

@@ -39,7 +39,7 @@ fn product(result: Option<u64>, left: Option<&[usize]>) -> Option<u64> {
     Some(2 * result? * *left?.last()? as u64)
 }
 
-/// The scores, and a product for each gradient that comes with the loss. PyTorch has no such
+/// The scores, and a product for each gradient that comes with the loss. PyTorch counts no such
 /// operation.
 fn linear_loss(
     outputs: &[Vec<usize>],

@@ -1,6 +1,8 @@
 //! A captured graph as Python holds it: nothing yet, a capture that is open, or a graph. PyTorch's
 //! `CUDAGraph` over it, and how captures share pools, is the package's (`cuda/graphs.py`).
 
+use std::sync::Arc;
+
 use parking_lot::Mutex;
 use plimsoll_tensor::{Graph, GraphCapture};
 use pyo3::exceptions::PyRuntimeError;
@@ -16,7 +18,9 @@ enum State {
     #[default]
     Empty,
     Capturing(GraphCapture),
-    Ready(Graph),
+    /// Shared with whoever replays it: what looks at launches may need the interpreter, so that
+    /// nobody may wait for the lock meanwhile.
+    Ready(Arc<Graph>),
 }
 
 /// Work that is captured on a stream, and then replayed.
@@ -52,7 +56,7 @@ impl PyGraph {
         match state {
             State::Capturing(capture) => {
                 let graph = call(py, || capture.end())?;
-                *self.0.lock() = State::Ready(graph);
+                *self.0.lock() = State::Ready(Arc::new(graph));
                 Ok(())
             }
             other => {
@@ -64,12 +68,11 @@ impl PyGraph {
 
     /// Queues all of it on the thread's stream.
     fn replay(&self, py: Python<'_>) -> PyResult<()> {
-        call(py, || match &*self.0.lock() {
-            State::Ready(graph) => graph.replay().map(|()| true),
-            _ => Ok(false),
-        })?
-        .then_some(())
-        .ok_or_else(|| PyRuntimeError::new_err("replay: this graph has not been captured"))
+        let graph = match &*self.0.lock() {
+            State::Ready(graph) => graph.clone(),
+            _ => return Err(PyRuntimeError::new_err("replay: this graph has not been captured")),
+        };
+        call(py, move || graph.replay())
     }
 
     /// Forgets the graph, or the capture.

@@ -206,18 +206,24 @@ impl Generator {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn manual_seed(&self, seed: u64) {
-        let entry = device::entry(self.device);
-        let mut shared = self.shared.lock();
-        let of = shared.capture.as_ref().and_then(|capture| capture.of.clone());
-        if let Some(capture) = entry.captures().of(entry.current_stream())
-            && of.is_some_and(|of| Arc::ptr_eq(&of, &capture))
-        {
-            if shared.state.seed != seed {
-                drop(capture.refuse("a generator that the graph draws from would be seeded anew"));
-            }
-            return;
+        if !self.is_seeded_by_capture(seed) {
+            self.shared.lock().state = RngState { seed, offset: 0 };
         }
-        shared.state = RngState { seed, offset: 0 };
+    }
+
+    /// Whether this thread captures draws of this generator. Another seed makes the capture fail.
+    fn is_seeded_by_capture(&self, seed: u64) -> bool {
+        let capture = self.capturing();
+        let shared = self.shared.lock();
+        let of = shared.capture.as_ref().and_then(|capturing| capturing.of.as_ref());
+        let Some(capture) = capture.filter(|capture| of.is_some_and(|of| Arc::ptr_eq(of, capture)))
+        else {
+            return false;
+        };
+        if shared.state.seed != seed {
+            drop(capture.refuse("a generator that the graph draws from would be seeded anew"));
+        }
+        true
     }
 
     /// The seed that it was started from.
@@ -230,9 +236,11 @@ impl Generator {
         self.shared.lock().state
     }
 
-    /// Goes on from `state`.
+    /// Goes on from `state`. A capture that draws from it cannot; see [`Generator::manual_seed`].
     pub fn set_state(&self, state: RngState) {
-        self.shared.lock().state = state;
+        if !self.is_seeded_by_capture(state.seed) {
+            self.shared.lock().state = state;
+        }
     }
 
     /// Where the draws of this thread's stream go on.

@@ -60,11 +60,14 @@ impl ReentrantLock {
         ReentrantLock(parking_lot::ReentrantMutex::new(()))
     }
 
-    pub(crate) fn lock(&self) -> Held<parking_lot::ReentrantMutexGuard<'_, ()>> {
+    pub(crate) fn lock(&self) -> ReentrantGuard<'_> {
         let holding = Holding::new();
         Held { guard: self.0.lock(), _holding: holding }
     }
 }
+
+/// A reentrant lock, locked.
+pub(crate) type ReentrantGuard<'a> = Held<parking_lot::ReentrantMutexGuard<'a, ()>>;
 
 /// The value of a mutex.
 pub(crate) type MutexGuard<'a, T> = Held<parking_lot::MutexGuard<'a, T>>;

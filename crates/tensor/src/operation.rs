@@ -230,6 +230,8 @@ pub struct Backward<'a> {
     pub saved_inputs: &'a [Option<Tensor>],
     /// Saved outputs by position.
     pub saved_outputs: &'a [Option<Tensor>],
+    /// Whether hooks gave any of the saved tensors: then their memory may be somebody else's too.
+    pub hooked: bool,
     /// The gradient of each output; `None` counts as zeros.
     pub grads: &'a [Option<Tensor>],
     /// Which inputs want a gradient.

@@ -1,13 +1,16 @@
 //! Steps of optimizers over parameters that share memory, and gradients that are there twice: one
 //! after the other, as PyTorch's loops. The truth is the same step of one parameter at a time.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll_tensor::observe::{LaunchCounts, observe};
 use plimsoll_tensor::optimizers::*;
 use plimsoll_tensor::*;
 
 type Outcome = Result<()>;
+
+/// One test at a time: launches are counted whoever makes them.
+static ALONE: Mutex<()> = Mutex::new(());
 
 fn devices() -> Result<Vec<Device>> {
     Ok(vec![device::private_cpu(&Default::default())?, device::stand_in(Default::default())?])
@@ -33,6 +36,7 @@ fn step(params: &[&Tensor], grads: &[&Tensor], buffers: &[&Tensor]) -> Result<()
 
 #[test]
 fn tied_parameters_step_one_after_the_other() -> Outcome {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for device in devices()? {
         let base = on(device, &[1.0, 2.0, 3.0])?;
         let params = [base.narrow(0, 0, 2)?, base.narrow(0, 0, 2)?, base.narrow(0, 1, 2)?];
@@ -62,6 +66,7 @@ fn tied_parameters_step_one_after_the_other() -> Outcome {
 
 #[test]
 fn a_gradient_may_be_the_parameter_itself() -> Outcome {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for device in devices()? {
         let param = on(device, &[1.0, -2.0])?;
         let buffer = param.zeros_like()?;
@@ -74,6 +79,7 @@ fn a_gradient_may_be_the_parameter_itself() -> Outcome {
 
 #[test]
 fn what_cannot_step_alone_leaves_all_as_they_were() -> Outcome {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let param = on(Device::cpu(), &[1.0, 2.0])?;
     let other = on(Device::cpu(), &[1.0, 2.0])?;
     let buffer = param.zeros_like()?;
@@ -87,6 +93,7 @@ fn what_cannot_step_alone_leaves_all_as_they_were() -> Outcome {
 
 #[test]
 fn a_gradient_that_is_there_twice_is_unscaled_twice() -> Outcome {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for device in devices()? {
         let grad = on(device, &[8.0, 4.0])?;
         let found = Tensor::zeros(&[], (DType::F32, device))?;
@@ -99,5 +106,44 @@ fn a_gradient_that_is_there_twice_is_unscaled_twice() -> Outcome {
         Tensor::amp_foreach_non_finite_check_and_unscale_(&both, &found, &inverse)?;
         assert_eq!(found.item::<f32>()?, 1.0);
     }
+    Ok(())
+}
+
+#[test]
+fn tied_gradients_are_what_the_step_before_left() -> Outcome {
+    // PyTorch's loop: each parameter reads its gradient, which is the parameter itself, when its
+    // turn comes.
+    let base = on(Device::CPU, &[1.0, 1.0])?;
+    let params = [base.narrow(0, 0, 2)?, base.narrow(0, 0, 2)?];
+    let buffers = [base.zeros_like()?, base.zeros_like()?];
+    step(&[&params[0], &params[1]], &[&base, &base], &[&buffers[0], &buffers[1]])?;
+    assert_eq!(base.to_vec::<f64>()?, [0.5625; 2]);
+    // Another part of the same memory is refused, as there.
+    let base = on(Device::CPU, &[1.0, 2.0, 3.0, 4.0])?;
+    let (param, grad) = (base.narrow(0, 0, 3)?, base.narrow(0, 1, 3)?);
+    let buffer = param.zeros_like()?;
+    let refused = step(&[&param], &[&grad], &[&buffer]).unwrap_err().to_string();
+    assert!(refused.contains("share memory"), "{refused}");
+    assert_eq!(base.to_vec::<f64>()?, [1.0, 2.0, 3.0, 4.0]);
+    Ok(())
+}
+
+#[test]
+fn the_learning_rate_may_be_the_parameter() -> Outcome {
+    let rate = Tensor::full(&[], 0.5, DType::F32)?;
+    let param = rate.view(&[])?;
+    let grad = Tensor::ones(&[], DType::F32)?;
+    let rule = Sgd { momentum: 0.0, dampening: 0.0, nesterov: false, first: true };
+    let tensors = StepTensors {
+        params: &[&param],
+        grads: &[&grad],
+        states: &[],
+        masters: &[],
+        products: &[],
+        steps: StepCounts::At(1.0),
+    };
+    let options = StepOptions::new().tensor_lr(Some(&rate));
+    Tensor::optimizer_step_(&OptimizerRule::Sgd(rule), &tensors, options)?;
+    assert_eq!(param.item::<f32>()?, 0.0);
     Ok(())
 }

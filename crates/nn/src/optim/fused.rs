@@ -127,6 +127,8 @@ impl<O: FusedRule> Fused<O> {
     fn step_groups(&mut self, scaling: Scaling<'_>) -> Result<()> {
         let (_plain, _phase) = (NoGrad::enter(), enter_phase(Phase::Optimizer));
         // All that is allocated, before the first group steps: where memory runs out, none has.
+        // (Copies of what parameters share memory with, and of numbers that are on another device,
+        // are made when their group steps.)
         let gathered = self.groups.iter_mut().map(|group| Gathered::of(group, None));
         let gathered = gathered.collect::<Result<SmallVec<[Gathered; 2]>>>()?;
         let mut both = self.groups.iter_mut().zip(gathered);

@@ -11,6 +11,7 @@ use plimsoll_core::{Error, Layout, Result, sizes_from_i64};
 use crate::Tensor;
 use crate::autograd::inherit::inherit;
 use crate::autograd::is_grad_enabled;
+use crate::tensor::versions::Versions;
 
 impl Tensor {
     /// Gives this tensor the memory, shape, dtype and device of `data`. Its gradient, hooks,
@@ -31,7 +32,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn set_data(&mut self, data: &Tensor) -> Result<()> {
-        self.replace("set_data", data, self.version())
+        self.replace("set_data", data, Versions::apart_from(self.version()))
     }
 
     /// [`Tensor::set_data`] as an in-place write: dtype and device must be the same, and a tensor
@@ -70,7 +71,8 @@ impl Tensor {
                  under `no_grad`, or use `set_data`",
             ));
         }
-        self.replace(OP, source, self.version().wrapping_add(1))
+        let versions = Versions::going_on(source.storage(), self.version().wrapping_add(1));
+        self.replace(OP, source, versions)
     }
 
     /// Gives this tensor other sizes, row-major, over the same memory if that is large enough. If
@@ -127,10 +129,11 @@ impl Tensor {
         };
         let sizes: Vec<i64> = sizes.iter().map(|&size| size as i64).collect();
         let data = wide.narrow(0, offset as i64, (end - offset) as i64)?.view(&sizes)?;
-        self.replace(OP, &data, self.version().wrapping_add(1))
+        let versions = Versions::going_on(data.storage(), self.version().wrapping_add(1));
+        self.replace(OP, &data, versions)
     }
 
-    fn replace(&mut self, op: &'static str, data: &Tensor, version: u32) -> Result<()> {
+    fn replace(&mut self, op: &'static str, data: &Tensor, versions: Versions) -> Result<()> {
         if self.requires_grad() && !data.dtype().is_float() {
             let why = format!(
                 "data set to a tensor that requires gradients must be floating point or complex dtype, and {} is not",
@@ -138,7 +141,7 @@ impl Tensor {
             );
             return Err(Error::autograd(op, why));
         }
-        let heir = self.over_memory_of(data, version);
+        let heir = self.over_memory_of(data, versions);
         inherit(&heir, self);
         *self = heir;
         Ok(())

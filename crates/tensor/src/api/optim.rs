@@ -95,61 +95,117 @@ impl Tensor {
         options: StepOptions<'_>,
     ) -> Result<()> {
         let site = Site::caller();
-        let mut step = Step(options.numbers(*rule, tensors));
-        tensors.check(&step)?;
-        let Some(first) = tensors.params.first() else { return Ok(()) };
-        let rate = options.learning_rate(first.device(), &mut step, site)?;
-        let given = tensors.given_steps(step.name(), site)?;
-        let read = tensors.read(&step).iter().copied().chain(&given).chain(&rate);
-        let read = read.chain(options.others(step.name())?);
-        let read: SmallVec<[&Tensor; 8]> = read.collect();
-        match apply(&step, &read, Dest::Mutating(&tensors.written(&step)), site) {
+        match step_at_once(rule, tensors, &options, site) {
             Err(error) if error.detail::<SharedMemory>().is_some() => {
-                one_by_one(rule, &step, tensors, &options, error)
+                one_by_one(rule, tensors, &options, site, error)
             }
-            done => done.map(drop),
+            done => done,
         }
     }
 }
 
-/// A step of parameters that share memory with each other (tied weights, views of one base) or with
-/// their gradients: one after the other in their order, as PyTorch's loop over them.
+/// The step as one operation.
+fn step_at_once(
+    rule: &Rule,
+    tensors: &StepTensors<'_>,
+    options: &StepOptions<'_>,
+    site: Site,
+) -> Result<()> {
+    let mut step = Step(options.numbers(*rule, tensors));
+    tensors.check(&step)?;
+    let Some(first) = tensors.params.first() else { return Ok(()) };
+    let rate = options.learning_rate(first.device(), &mut step, site)?;
+    let given = tensors.given_steps(step.name(), site)?;
+    let read = tensors.read(&step).iter().copied().chain(&given).chain(&rate);
+    let read = read.chain(options.others(step.name())?);
+    let read: SmallVec<[&Tensor; 8]> = read.collect();
+    apply(&step, &read, Dest::Mutating(&tensors.written(&step)), site).map(drop)
+}
+
+/// What a step reads, beside what the same step writes.
+struct Read<'a> {
+    tensor: &'a Tensor,
+    /// Where it is copied to before the step that writes its memory.
+    copy: Option<Tensor>,
+}
+
+impl<'a> Read<'a> {
+    fn beside(tensor: &'a Tensor, written: &[&Tensor]) -> Result<Read<'a>> {
+        let is_written = written.iter().any(|written| overlap(written, tensor));
+        let copy = is_written.then(|| tensor.detach().clone_tensor()).transpose()?;
+        Ok(Read { tensor, copy })
+    }
+
+    /// As it is now.
+    fn renewed(&self) -> Result<&Tensor> {
+        match &self.copy {
+            Some(copy) => copy.copy_(&self.tensor.detach()).map(|_| copy),
+            None => Ok(self.tensor),
+        }
+    }
+}
+
+fn overlap(a: &Tensor, b: &Tensor) -> bool {
+    a.shares_storage_with(b) && a.meta().overlaps(b.meta())
+}
+
+/// A step of parameters that share memory with each other (tied weights, views of one base), with
+/// their gradients or with the numbers of the step: one after the other in their order, as
+/// PyTorch's loop over them. Nothing is written before all are known to go.
 ///
-/// A gradient that shares its parameter's memory is copied first. Nothing is written before all are
-/// known to go.
+/// What a parameter's step reads of its own memory is copied before it, and all copies have their
+/// memory before the first step.
 #[cold]
 fn one_by_one(
     rule: &Rule,
-    step: &Step,
     tensors: &StepTensors<'_>,
     options: &StepOptions<'_>,
+    site: Site,
     shared: Error,
 ) -> Result<()> {
-    let is_shared = |(param, grad): (&&Tensor, &&Tensor)| {
-        param.shares_storage_with(grad) && param.meta().overlaps(grad.meta())
-    };
-    let both = || tensors.params.iter().zip(tensors.grads);
-    // Gradients that are unscaled are written, and there is one memory for both values.
-    if step.0.scaled && both().any(is_shared) {
-        return Err(shared);
+    let step = Step(options.numbers(*rule, tensors));
+    let mut grads = Vec::new();
+    for (param, grad) in tensors.params.iter().zip(tensors.grads) {
+        // Gradients that are unscaled are written, and there is one memory for both values; and
+        // where a gradient is another part of that memory, PyTorch refuses.
+        if overlap(param, grad) && (step.0.scaled || param.meta() != grad.meta()) {
+            return Err(shared);
+        }
+        let own = if step.0.scaled { None } else { Some(*param) };
+        grads.push(Read::beside(grad, own.as_slice())?);
     }
-    let copies =
-        both().map(|pair| if is_shared(pair) { pair.1.clone_tensor().map(Some) } else { Ok(None) });
-    let copies: Vec<Option<Tensor>> = copies.collect::<Result<_>>()?;
-    let grads: Vec<&Tensor> = copies
-        .iter()
-        .zip(tensors.grads)
-        .map(|(copy, &grad)| copy.as_ref().unwrap_or(grad))
-        .collect();
-    let tensors = &StepTensors { grads: &grads, ..*tensors };
-    for at in 0..tensors.params.len() {
+    let written = tensors.written(&step);
+    let beside = |&number: &_| Read::beside(number, &written);
+    let rate = options.tensor_lr.as_ref().map(beside).transpose()?;
+    let scale = options.grad_scale.as_ref().map(beside).transpose()?;
+    let found = options.found_inf.as_ref().map(beside).transpose()?;
+    let given = match tensors.steps {
+        StepCounts::Given(steps) => steps.iter().map(beside).collect::<Result<Vec<_>>>()?,
+        _ => Vec::new(),
+    };
+    for (at, grad) in grads.iter().enumerate() {
+        let grad = grad.copy.as_ref().unwrap_or(grad.tensor);
         tensors.only(at, |one| {
-            check_mutated(step.name(), one.read(step), &one.written(step), Needs::NONE)
+            let one = StepTensors { grads: &[grad], ..*one };
+            check_mutated(step.name(), one.read(&step), &one.written(&step), Needs::NONE)
         })?;
     }
-    (0..tensors.params.len()).try_for_each(|at| {
-        tensors.only(at, |one| Tensor::optimizer_step_(rule, one, options.clone()))
-    })
+    for (at, grad) in grads.iter().enumerate() {
+        let grad = [grad.renewed()?];
+        let step = given.get(at).map(Read::renewed).transpose()?;
+        let options = StepOptions {
+            tensor_lr: rate.as_ref().map(Read::renewed).transpose()?,
+            grad_scale: scale.as_ref().map(Read::renewed).transpose()?,
+            found_inf: found.as_ref().map(Read::renewed).transpose()?,
+            ..options.clone()
+        };
+        tensors.only(at, |one| {
+            let step = step.map(|step| [step]);
+            let steps = step.as_ref().map_or(one.steps, |step| StepCounts::Given(step));
+            step_at_once(rule, &StepTensors { grads: &grad, steps, ..*one }, &options, site)
+        })?;
+    }
+    Ok(())
 }
 
 impl StepOptions<'_> {

@@ -53,15 +53,23 @@ impl Accumulator {
                 return Ok(());
             }
         };
-        leaf.set_grad(Some(&total))
+        store(leaf, &total)
     }
+}
+
+/// Leaves `grad` on a tensor. Its shape is that of what backward went through, whatever memory the
+/// tensor got since.
+fn store(tensor: &Tensor, grad: &Tensor) -> Result<()> {
+    if grad.shape() == tensor.shape() {
+        return tensor.set_grad(Some(grad));
+    }
+    tensor.put_grad(Some(grad));
+    Ok(())
 }
 
 /// The first gradient: this very memory if it is free to take and lies like the leaf, else a copy.
 /// While recording it is always a copy, since other leaves may be handed the same tensor.
 fn first(leaf: &Tensor, grad: Tensor) -> Result<Tensor> {
-    // A leaf may have got memory of another shape since.
-    let grad = if grad.shape() == leaf.shape() { grad } else { grad.expand_as(leaf)? };
     // A view that nobody has the base of, such as a product turned round, is as free as its base.
     let plain = grad.view_of().is_some() && !is_grad_enabled() && !grad.requires_grad();
     let grad = if plain {
@@ -76,6 +84,8 @@ fn first(leaf: &Tensor, grad: Tensor) -> Result<Tensor> {
     if free && !is_grad_enabled() && grad.strides() == leaf.strides() {
         return Ok(grad);
     }
+    // A leaf may have got memory of another shape since.
+    let grad = if grad.shape() == leaf.shape() { grad } else { grad.expand_as(leaf)? };
     grad.clone_as(leaf.meta())
 }
 
@@ -84,10 +94,10 @@ pub(super) fn retain(tensor: &Tensor, grad: &Tensor) -> Result<()> {
     let total = match tensor.grad() {
         None if grad.shape() == tensor.shape() => grad.clone_as(tensor.meta())?,
         // The tensor got memory of another shape since.
-        None => grad.expand_as(tensor)?.clone_as(tensor.meta())?,
+        None => grad.clone_tensor()?,
         Some(old) => old.add(grad)?,
     };
-    tensor.set_grad(Some(&total))
+    store(tensor, &total)
 }
 
 /// Whether a gradient may be written: nobody else holds it, and each element is there once.

@@ -443,6 +443,7 @@ fn differentiate(
         inputs: &node.inputs,
         saved_inputs: &saved.inputs,
         saved_outputs: &saved.outputs,
+        hooked: saved.hooked,
         grads,
         needs: wanted,
     };

@@ -121,7 +121,7 @@ impl GradFn {
     pub fn saved_tensors(&self) -> Result<Vec<Tensor>> {
         match &self.0 {
             Edge::Node(node, _) => {
-                let Unpacked { inputs, outputs } = saved::unpack(node)?;
+                let Unpacked { inputs, outputs, .. } = saved::unpack(node)?;
                 Ok(inputs.into_iter().chain(outputs).flatten().collect())
             }
             Edge::Leaf(_) => Ok(Vec::new()),
@@ -134,7 +134,7 @@ impl GradFn {
     pub fn saved_by_place(&self) -> Result<[Vec<Option<Tensor>>; 2]> {
         match &self.0 {
             Edge::Node(node, _) => {
-                let Unpacked { inputs, outputs } = saved::unpack(node)?;
+                let Unpacked { inputs, outputs, .. } = saved::unpack(node)?;
                 Ok([inputs.into_vec(), outputs.into_vec()])
             }
             Edge::Leaf(_) => Ok([Vec::new(), Vec::new()]),

@@ -81,7 +81,19 @@ impl Held {
 
     /// Refuses a value that was overwritten since.
     pub(crate) fn check(&self, saver: &Saver<'_>, role: &str, index: usize) -> Result<()> {
-        let (version, now) = (self.version, self.versions.now(&self.hold.0));
+        self.check_at(self.versions.now(&self.hold.0), &self.hold.0, saver, role, index)
+    }
+
+    /// Refuses a value that is at version `now`, in this memory, unless it is as it was kept.
+    fn check_at(
+        &self,
+        now: u32,
+        memory: &Storage,
+        saver: &Saver<'_>,
+        role: &str,
+        index: usize,
+    ) -> Result<()> {
+        let version = self.version;
         if now == version {
             return Ok(());
         }
@@ -92,7 +104,7 @@ impl Held {
                  {role} {index} of the {} is at version {now}; expected version {version} instead. The last write was \
                  the {}. Use the form without the underscore there, or write to a clone",
                 saver.origin,
-                self.hold.0.last_writer()
+                memory.last_writer()
             ),
         ))
     }
@@ -263,6 +275,8 @@ impl SavedTensors {
 /// Saved values ready for use.
 #[derive(Default)]
 pub(super) struct Unpacked {
+    /// Whether hooks gave any of them.
+    pub(super) hooked: bool,
     pub(super) inputs: SmallVec<[Option<Tensor>; 2]>,
     pub(super) outputs: SmallVec<[Option<Tensor>; 2]>,
 }
@@ -280,7 +294,7 @@ pub(super) fn unpack(node: &Arc<Node>) -> Result<Unpacked> {
     drop(saved);
     // What is made again serves all values of the node, also outside of backward.
     let _run = RunScope::enter_if_none();
-    unpack_lists(&saver, &inputs, &outputs)
+    Ok(Unpacked { hooked: true, ..unpack_lists(&saver, &inputs, &outputs)? })
 }
 
 fn unpack_lists(
@@ -294,7 +308,8 @@ fn unpack_lists(
         };
         saved.iter().enumerate().map(unpack).collect()
     };
-    Ok(Unpacked { inputs: list(inputs, "input")?, outputs: list(outputs, "output")? })
+    let (inputs, outputs) = (list(inputs, "input")?, list(outputs, "output")?);
+    Ok(Unpacked { hooked: false, inputs, outputs })
 }
 
 impl Saved {
@@ -326,6 +341,8 @@ impl Saved {
                 if let SavedFrom::Edge(Some(Edge::Leaf(accumulator))) = &self.place
                     && let Some(leaf) = accumulator.leaf()
                 {
+                    // It may have got other memory, and go on counting there.
+                    held.check_at(leaf.version(), leaf.storage(), saver, role, index)?;
                     return Ok(leaf);
                 }
                 held.tensor()

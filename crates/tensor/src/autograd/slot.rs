@@ -230,11 +230,16 @@ impl Tensor {
                 ),
             ));
         }
+        self.put_grad(grad);
+        Ok(())
+    }
+
+    /// [`Tensor::set_grad`] of whatever shape.
+    pub(super) fn put_grad(&self, grad: Option<&Tensor>) {
         // The old gradient is dropped after the lock: its memory goes back through the allocator.
         let new = grad.map(Gradient::new);
         let old = self.slot().with(|state| std::mem::replace(&mut state.grad, new));
         drop(old);
-        Ok(())
     }
 
     /// Keeps the gradient of a tensor that is not a leaf. It follows in-place writes: the gradient

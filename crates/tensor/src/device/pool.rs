@@ -12,7 +12,7 @@ use plimsoll_core::Device;
 use plimsoll_memory::{PoolId, PoolPurpose, PoolUse, PrivatePool, StreamId};
 
 use super::{Entry, entry};
-use crate::lock::{Mutex, MutexGuard};
+use crate::lock::{Mutex, ReentrantGuard, ReentrantLock};
 use crate::storage::Storage;
 use crate::storage::stream_order::StreamUses;
 
@@ -42,8 +42,9 @@ pub struct MemPool {
 
 struct Shared {
     pool: PrivatePool,
-    /// Held from the moment that a replay is ordered until it is launched; before any claim.
-    replaying: Mutex<()>,
+    /// Held from the moment that a replay is ordered until it is launched; before any claim. What
+    /// looks at launches may replay graphs of its own meanwhile.
+    replaying: ReentrantLock,
     /// Streams that replay graphs of the pool: their memory is one, so they come after each other.
     replays: StreamUses,
     /// What graphs of the pool write and tensors may still read.
@@ -64,7 +65,7 @@ impl MemPool {
     fn open(device: Device, purpose: PoolPurpose) -> MemPool {
         let pool = entry(device).arena().open_pool(purpose);
         let (replays, written) = (StreamUses::new(StreamId::DEFAULT), Mutex::default());
-        let replaying = Mutex::new(());
+        let replaying = ReentrantLock::new();
         MemPool { device, shared: Arc::new(Shared { pool, replaying, replays, written }) }
     }
 
@@ -102,7 +103,7 @@ impl MemPool {
 
     /// Lets one thread at a time replay graphs of the pool. Taken before claims: who holds a claim
     /// never replays.
-    pub(crate) fn replaying(&self) -> MutexGuard<'_, ()> {
+    pub(crate) fn replaying(&self) -> ReentrantGuard<'_> {
         self.shared.replaying.lock()
     }
 

@@ -112,7 +112,8 @@ pub(crate) static ELU_OVER: PointwiseRow = PointwiseRow {
         let [alpha, scale, input_scale] = s.numbers;
         let y = s.backward.output(0)?;
         let below = y.add(alpha * scale)?.mul(input_scale)?;
-        s.grad.mul(&Tensor::where_(&y.gt(0.0)?, scale, &below)?)
+        // What is no number is not below, as in PyTorch.
+        s.grad.mul(&Tensor::where_(&y.le(0.0)?, &below, scale)?)
     }),
 };
 

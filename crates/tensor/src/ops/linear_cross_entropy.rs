@@ -143,7 +143,7 @@ impl LinearCrossEntropy {
         let grad = backward.grad()?;
         let mut grads = [None, None, None];
         if self.0.nll.reduction != Reduction::None {
-            let is_one = is_one(grad);
+            let is_one = !backward.hooked && is_one(grad);
             let mut at = 1;
             for (index, made) in self.made().into_iter().enumerate() {
                 if made {

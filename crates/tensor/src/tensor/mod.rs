@@ -113,14 +113,14 @@ impl Tensor {
         self
     }
 
-    /// The memory and layout of `data` with this tensor's companion and `version`; for
+    /// The memory and layout of `data` with this tensor's companion and these versions; for
     /// `api/data.rs`.
-    pub(crate) fn over_memory_of(&self, data: &Tensor, version: u32) -> Tensor {
+    pub(crate) fn over_memory_of(&self, data: &Tensor, versions: Versions) -> Tensor {
         Tensor {
             inner: Arc::new(Inner {
                 storage: data.inner.storage.clone(),
                 meta: data.inner.meta.clone(),
-                versions: Versions::going_on(&data.inner.storage, version),
+                versions,
                 inference: data.inner.inference,
                 registered: registry::is_on(),
                 view: None,

@@ -25,6 +25,12 @@ impl Versions {
         Versions { own: Some(Arc::default()), before: 0 }
     }
 
+    /// A count of its own, which goes on from `count`: of a tensor that got other memory, whose
+    /// writes by others are not its own.
+    pub(crate) fn apart_from(count: u32) -> Versions {
+        Versions { own: Some(Arc::new(AtomicU32::new(count))), before: 0 }
+    }
+
     /// The count of `storage`, which goes on from `count`: of a tensor that comes to stand for it.
     pub(crate) fn going_on(storage: &Storage, count: u32) -> Versions {
         Versions { own: None, before: count.wrapping_sub(storage.version()) }

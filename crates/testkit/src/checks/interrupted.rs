@@ -5,7 +5,7 @@
 use plimsoll::nn;
 use plimsoll::optim::{self, Optimizer};
 use plimsoll::prelude::*;
-use plimsoll_tensor::{device, manual_seed_on, memory};
+use plimsoll_tensor::{Generator, device, manual_seed_on, memory, with_generator};
 
 use crate::failing::{Tap, assert_balanced};
 
@@ -64,16 +64,18 @@ fn sgd(net: &Net) -> Result<Box<dyn Optimizer>> {
 
 impl Training {
     fn new(device: Device, optimizer: fn(&Net) -> Result<Box<dyn Optimizer>>) -> Result<Training> {
-        manual_seed_on(Device::CPU, 1);
-        let body = nn::sequential![
-            nn::Linear::new(WIDTH, 4 * WIDTH)?,
-            nn::GELU::new(),
-            nn::Dropout::new().p(0.1),
-            nn::Linear::new(4 * WIDTH, WIDTH)?,
-            nn::LayerNorm::new(WIDTH)?,
-        ];
-        let (table, head) = (nn::Embedding::new(WORDS, WIDTH)?, nn::Linear::new(WIDTH, WORDS)?);
-        let net = Net { table, body, head };
+        // From a generator of its own: other tests draw from the CPU's meanwhile.
+        let net = with_generator(&Generator::new(Device::CPU, 1), || {
+            let body = nn::sequential![
+                nn::Linear::new(WIDTH, 4 * WIDTH)?,
+                nn::GELU::new(),
+                nn::Dropout::new().p(0.1),
+                nn::Linear::new(4 * WIDTH, WIDTH)?,
+                nn::LayerNorm::new(WIDTH)?,
+            ];
+            let (table, head) = (nn::Embedding::new(WORDS, WIDTH)?, nn::Linear::new(WIDTH, WORDS)?);
+            Ok::<Net, Error>(Net { table, body, head })
+        })?;
         net.to(device)?;
         let optimizer = optimizer(&net)?;
         Ok(Training { net, optimizer, device })

@@ -51,7 +51,11 @@ fn squares<R: Wide + Into<f64>>(x: &Operand<'_>) -> f64 {
             parts[part].store(sum.to_bits(), Ordering::Relaxed);
         }
     });
-    parts.into_iter().map(|part| f64::from_bits(part.into_inner())).sum()
+    // Not `sum`, which is -0 of nothing.
+    parts
+        .into_iter()
+        .map(|part| f64::from_bits(part.into_inner()))
+        .fold(0.0, |sum, part| sum + part)
 }
 
 fn of_range<R: Wide + Into<f64>>(ranges: &Ranges<1>, dtype: DType, range: Range<usize>) -> f64 {

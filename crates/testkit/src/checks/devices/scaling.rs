@@ -3,6 +3,8 @@
 
 use plimsoll_tensor::{DType, Device, Result, Tensor, memory};
 
+use plimsoll::nn::{Parameter, clip_grad_norm_};
+
 use super::values;
 
 /// Gradients of odd sizes: dense, transposed, with gaps, single and empty.
@@ -112,8 +114,8 @@ pub fn scales_grow_and_back_off(device: Device) -> Result<()> {
     Ok(())
 }
 
-/// The norms of many tensors are those of each, of every dtype and layout, and clipping by them
-/// multiplies every gradient by the same number.
+/// The norms of many tensors are those of each, of every dtype and layout, and clipping by the norm
+/// of all multiplies every gradient by the same number.
 pub fn norms_of_many_are_those_of_each(device: Device) -> Result<()> {
     for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
         let all = grads(dtype, device)?;
@@ -130,6 +132,23 @@ pub fn norms_of_many_are_those_of_each(device: Device) -> Result<()> {
             let error = (found - squares.sqrt()).abs();
             assert!(error <= near * squares.sqrt(), "{found} for {} on {device}", squares.sqrt());
         }
+        let parameters = all.iter().map(|grad| {
+            let parameter = Parameter::new(&grad.zeros_like()?)?;
+            parameter.tensor().set_grad(Some(grad))?;
+            Ok(parameter)
+        });
+        let parameters = parameters.collect::<Result<Vec<_>>>()?;
+        let before: Vec<Vec<f64>> = all.iter().map(Tensor::to_f64_vec).collect::<Result<_>>()?;
+        let whole = before.iter().flatten().map(|x| x * x).sum::<f64>().sqrt();
+        let found = clip_grad_norm_(&parameters, whole / 4.0)?.to_f64_vec()?[0];
+        assert!((found - whole).abs() <= near * whole, "{found} for {whole} on {device}");
+        for (grad, before) in all.iter().zip(&before) {
+            for (found, before) in grad.to_f64_vec()?.iter().zip(before) {
+                let error = (found - before / 4.0).abs();
+                assert!(error <= 2.0 * near * before.abs(), "{found} of {before} on {device}");
+            }
+        }
+        drop(parameters);
         // A vector that is not finite has no other norm.
         all[1].narrow(0, 20_000, 1)?.fill_(f64::NAN)?;
         let norms = Tensor::foreach_norm(&all.iter().collect::<Vec<_>>())?.to_f64_vec()?;
