@@ -110,11 +110,14 @@ pub(crate) fn from_array(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<T
 
 /// The same; none if the array's memory may not be written to.
 pub(crate) fn from_writable(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
-    let refuse = |why: String| Err(PyValueError::new_err(format!("from_numpy: {why}")));
-    let Some(interface) = array.getattr_opt(intern!(py, "__array_interface__"))? else {
+    if !array.hasattr(intern!(py, "__array_interface__"))? {
         let given = array.get_type().name()?;
         return Err(PyTypeError::new_err(format!("expected np.ndarray (got {given})")));
-    };
+    }
+    // An array, and nothing else: the interface of a number of NumPy's is that of a temporary
+    // array, whose memory is gone before anybody reads it.
+    let array = &py.import("numpy")?.call_method1(intern!(py, "asarray"), (array,))?;
+    let interface = array.getattr(intern!(py, "__array_interface__"))?;
     let (dtype, name) = dtype_of(array)?;
     let bytes = dtype.size_bytes() as i64;
     let (address, read_only): (usize, bool) = interface.get_item("data")?.extract()?;
@@ -123,11 +126,7 @@ pub(crate) fn from_writable(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResul
     }
     let sizes: Vec<i64> = array.getattr("shape")?.extract()?;
     let strides: Vec<i64> = array.getattr("strides")?.extract()?;
-    if let Some(stride) = strides.iter().find(|stride| **stride < 0 || **stride % bytes != 0) {
-        return refuse(format!(
-            "a stride of {stride} bytes between elements of {name} fits no tensor; use array.copy()"
-        ));
-    }
+    check_strides(&strides, bytes, &name)?;
     let strides: Vec<i64> = strides.iter().map(|stride| stride / bytes).collect();
     let owner = array.clone().unbind();
     // SAFETY: the array, which the tensor keeps alive, has these elements of this dtype at these
@@ -137,15 +136,28 @@ pub(crate) fn from_writable(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResul
     call(py, || unsafe { Tensor::from_foreign(owner, address, &sizes, &strides, dtype) }).map(Some)
 }
 
-/// A tensor with a copy of the elements of an array that may not be written to. It lies as the
-/// array does where that repeats itself (`np.broadcast_to`): each element is copied once.
+/// Refuses strides that no tensor has.
+fn check_strides(strides: &[i64], bytes: i64, name: &str) -> PyResult<()> {
+    match strides.iter().find(|stride| **stride < 0 || **stride % bytes != 0) {
+        None => Ok(()),
+        Some(stride) => Err(PyValueError::new_err(format!(
+            "from_numpy: a stride of {stride} bytes between elements of {name} fits no tensor; use array.copy()"
+        ))),
+    }
+}
+
+/// A tensor with a copy of the elements of an array that may not be written to. Its dimensions are
+/// in the order of the array's, without gaps; where the array repeats itself (`np.broadcast_to`)
+/// each element is copied once.
 pub(crate) fn copied_as_it_lies(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let sizes: Vec<i64> = array.getattr("shape")?.extract()?;
     let strides: Vec<i64> = array.getattr("strides")?.extract()?;
+    let (dtype, name) = dtype_of(array)?;
+    check_strides(&strides, dtype.size_bytes() as i64, &name)?;
     let stop = |(&size, &stride): (&i64, &i64)| if stride == 0 { size.min(1) } else { size };
     let stops = sizes.iter().zip(&strides).map(stop);
     let once = PyTuple::new(py, stops.map(|stop| PySlice::new(py, 0, stop as isize, 1)))?;
-    let once = from_array(py, &array.get_item(once)?.call_method0("copy")?)?;
+    let once = from_array(py, &array.get_item(once)?.call_method1("copy", ("K",))?)?;
     call(py, || once.expand(&sizes))
 }
 

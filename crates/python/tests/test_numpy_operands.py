@@ -170,3 +170,29 @@ def test_what_is_not_one_whole_number_is_no_index(tensor):
     with pytest.raises(TypeError):
         tensor * [1, 2]
     assert pm.tensor(True).__index__() == 1
+
+
+def read_only(array):
+    array.flags.writeable = False
+    return array
+
+
+@pytest.mark.filterwarnings("ignore:The given NumPy array is not writable")
+def test_numbers_and_arrays_without_dimensions_keep_their_memory():
+    kept = [pm.from_numpy(read_only(np.array(3.5))), pm.tensor(np.float64(2)), pm.as_tensor(np.float32(7))]
+    others = [np.array(float(k)) for k in range(500)]
+    assert [x.item() for x in kept] == [3.5, 2.0, 7.0]
+    for x in kept:
+        x.fill_(99.0)
+    assert [float(x) for x in others] == list(range(500)), "nobody else's memory was written"
+
+
+@pytest.mark.filterwarnings("ignore:The given NumPy array is not writable")
+def test_a_copy_of_what_is_read_only_has_the_order_of_its_dimensions():
+    array = np.arange(6.0).reshape(2, 3)
+    turned = pm.from_numpy(read_only(array.T.view()))
+    assert (turned.stride(), turned.tolist()) == ((1, 3), array.T.tolist())
+    repeated = pm.from_numpy(np.broadcast_to(np.arange(2.0), (3, 2)))
+    assert (repeated.stride(), repeated.tolist()) == ((0, 1), [[0.0, 1.0]] * 3)
+    with pytest.raises(ValueError, match="a stride of -24 bytes"):
+        pm.from_numpy(read_only(array[::-1]))
