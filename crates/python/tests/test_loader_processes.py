@@ -15,6 +15,7 @@ import warnings
 import plimsoll
 import pytest
 from plimsoll.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset, get_worker_info
+from shared_names import shared_names
 
 TEN = list(range(10))
 LARGE = 40_000  # Elements of float32 that lie in shared memory.
@@ -44,12 +45,12 @@ def interrupts_are_raised():
 def nothing_is_left():
     """Of no test: no process, no name in shared memory, no descriptor, no byte."""
     gc.collect()
-    before = (set(multiprocessing.active_children()), set(os.listdir("/dev/shm")), descriptors(), plimsoll.memory_external())
+    before = (set(multiprocessing.active_children()), shared_names(), descriptors(), plimsoll.memory_external())
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="This DataLoader will create")
         yield
     gc.collect()
-    after = (set(multiprocessing.active_children()), set(os.listdir("/dev/shm")), descriptors(), plimsoll.memory_external())
+    after = (set(multiprocessing.active_children()), shared_names(), descriptors(), plimsoll.memory_external())
     assert after == before
 
 

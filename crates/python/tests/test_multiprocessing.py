@@ -12,16 +12,17 @@ import time
 import plimsoll
 import plimsoll.multiprocessing as mp
 import pytest
+from shared_names import shared_names
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_left():
     gc.collect()
-    before = (set(os.listdir("/dev/shm")), plimsoll.memory_external())
+    before = (shared_names(), plimsoll.memory_external())
     yield
     mp.set_sharing_strategy("file_descriptor")
     gc.collect()
-    assert (set(os.listdir("/dev/shm")), plimsoll.memory_external()) == before
+    assert (shared_names(), plimsoll.memory_external()) == before
     assert not multiprocessing.active_children()
 
 

@@ -65,11 +65,62 @@ def test_gradients_on_a_device_are_clipped_at_once_to_what_they_are_on_the_host(
     assert near(same.grad.cpu(), [3.0 * 4 / 50, 4.0 * 4 / 50])
 
 
+@pytest.mark.parametrize("where", ["cpu", "stand-in"])
+def test_gradients_whose_elements_share_memory_are_not_clipped(where):
+    device = plimsoll.stand_in() if where == "stand-in" else where
+    param = nn.Parameter(plimsoll.zeros(4, device=device))
+    param.grad = plimsoll.tensor([2.0], device=device).expand(4)
+    assert nn.utils.get_total_norm([param.grad]).item() == 4.0
+    norm = plimsoll.tensor(4.0, device=device)
+    for clip in (
+        lambda: nn.utils.clip_grad_norm_(param, 1.0),
+        lambda: nn.utils.clip_grads_with_norm_(param, 1.0, norm),
+        lambda: nn.utils.clip_grad_value_(param, 1.0),
+    ):
+        with pytest.raises(RuntimeError, match="share memory"):
+            clip()
+    assert param.grad.tolist() == [2.0] * 4
+    # One element, rows apart from each other, and columns: each has its place.
+    numbers = plimsoll.arange(1.0, 9.0, device=device)
+    for shape, strides, expected in (
+        ((1, 2), (0, 1), [0.5, 1.0]),
+        ((2, 2), (5, 2), [0.5, 1.5, 3.0, 4.0]),
+        ((2, 3), (1, 2), [0.5, 1.5, 2.5, 1.0, 2.0, 3.0]),
+    ):
+        param = nn.Parameter(plimsoll.zeros(shape, device=device))
+        param.grad = numbers.clone().as_strided(shape, strides)
+        nn.utils.clip_grads_with_norm_(param, 2.0, norm)
+        assert param.grad.flatten().tolist() == pytest.approx(expected)
+
+
+def test_a_norm_that_is_given_is_one_number_in_a_tensor():
+    weight, idle = nn.Parameter(plimsoll.zeros(2)), nn.Parameter(plimsoll.zeros(2))
+    weight.grad = plimsoll.tensor([3.0, 4.0])
+    with pytest.raises(TypeError, match="clamp"):
+        nn.utils.clip_grads_with_norm_([weight], 1.0, 10.0)
+    rows = plimsoll.tensor([10.0, 20.0])
+    with pytest.raises(RuntimeError, match="scalar tensor expected to be 0 dim but it has 1 dimensions and 2 elements"):
+        nn.utils.clip_grads_with_norm_([weight], 1.0, rows)
+    # As there, nothing looks at the norm where there is nothing to scale, but at the number.
+    assert nn.utils.clip_grads_with_norm_([idle], 1.0, 10.0) is None
+    with pytest.raises(ValueError, match="could not convert string to float"):
+        nn.utils.clip_grads_with_norm_([], "much", 10.0)
+    assert weight.grad.tolist() == [3.0, 4.0]
+    for device in ("cpu", plimsoll.stand_in()):
+        there = nn.Parameter(plimsoll.zeros(2, device=device))
+        there.grad = plimsoll.tensor([3.0, 4.0], device=device)
+        nn.utils.clip_grads_with_norm_([there], 1.0, rows.to(device), foreach=False)
+        assert near(there.grad.cpu(), [0.3, 0.2])
+
+
 def test_gradients_are_clipped_to_a_value():
     weight = nn.Parameter(plimsoll.zeros(3))
     weight.grad = plimsoll.tensor([-3.0, 0.5, 2.0])
     nn.utils.clip_grad_value_(weight, 1.0)
     assert weight.grad.tolist() == [-1.0, 0.5, 1.0]
+    for none in ([], (one for one in ()), [nn.Parameter(plimsoll.zeros(3))]):
+        with pytest.raises(RuntimeError, match="no parameter has a gradient to clip"):
+            nn.utils.clip_grad_value_(none, 1.0)
 
 
 def test_parameters_as_a_vector():
@@ -444,3 +495,28 @@ def test_sequences_that_were_padded_are_copies():
     first.fill_(1)
     second.fill_(1)
     assert padded.sum().item() == 0 and second.shape == (1,)
+
+
+def test_lengths_of_padded_sequences_are_numbers_that_places_are_below():
+    padded = plimsoll.arange(12.0).reshape(3, 4)
+
+    def parts(lengths, batch_first=True, of=padded):
+        return [part.tolist() for part in unpad_sequence(of, lengths, batch_first)]
+
+    assert parts(plimsoll.tensor([4, -1, 9])) == [[0.0, 1.0, 2.0, 3.0], [], [8.0, 9.0, 10.0, 11.0]]
+    assert parts(plimsoll.tensor([4.0, 1.5, math.nan])) == [[0.0, 1.0, 2.0, 3.0], [4.0, 5.0], []]
+    assert parts(plimsoll.tensor([[4], [1], [0]])) == [[0.0, 1.0, 2.0, 3.0], [4.0], []]
+    assert parts(plimsoll.tensor([1, 3, 0, 2]), False) == [[0.0], [1.0, 5.0, 9.0], [], [3.0, 7.0]]
+    assert padded.shape == (3, 4)
+    deep = plimsoll.arange(12.0).reshape(2, 3, 2)
+    assert parts(plimsoll.tensor([1, 2]), of=deep) == [[[0.0, 1.0]], [[6.0, 7.0], [8.0, 9.0]]]
+    assert parts(plimsoll.tensor([1, 0, 2]), of=padded.to(plimsoll.stand_in())) == [[0.0], [], [8.0, 9.0]]
+    for lengths, batch_first in (([4, 1], True), ([4, 1, 2, 3], True), ([1, 2, 3], False)):
+        with pytest.raises(ValueError, match=r"zip\(\) argument 2 is (shorter|longer) than argument 1"):
+            parts(plimsoll.tensor(lengths), batch_first)
+    with pytest.raises(TypeError):
+        parts(plimsoll.tensor(4))
+    x = plimsoll.ones(2, 3, requires_grad=True)
+    first, second = unpad_sequence(x, plimsoll.tensor([2, -1]), batch_first=True)
+    (first.sum() + 2 * second.sum()).backward()
+    assert x.grad.tolist() == [[1.0, 1.0, 0.0], [0.0, 0.0, 0.0]]

@@ -41,9 +41,15 @@ def test_a_large_tensor_is_shown_in_part():
 
 
 def test_summaries_are_text_that_is_shown_as_lines():
-    for text in (pm.memory_summary(), pm.memory_report(), pm.cpu.memory_summary()):
+    # Of a device of its own, with a line that is markup: what others hold is not known.
+    device = pm.private_cpu()
+    kept = eval(compile("pm.zeros(256, device=device)", "<cell & 'more'>", "eval"), {"pm": pm, "device": device})
+    report = pm.memory_report(device)
+    assert "<cell & 'more'>:1" in report and kept.nbytes == 1024
+    for text in (pm.memory_summary(device), report, pm.cpu.memory_summary()):
         assert isinstance(text, str) and len(text.splitlines()) > 3
-        assert text._repr_html_().startswith("<pre") and html.escape(text.splitlines()[-1]) in text._repr_html_()
+        shown = text._repr_html_()
+        assert shown.startswith("<pre") and shown.endswith(f">{html.escape(text)}</pre>")
     with pm.profiler.profile() as seen:
         pm.ones(4) + 1
     assert "<pre" in seen.key_averages()._repr_html_() and "add" in seen.key_averages()._repr_html_()

@@ -270,14 +270,16 @@ def test_objects_made_and_dropped_by_many_threads():
     assert not wrong
 
 
+@pytest.mark.collecting
 def test_a_collection_while_an_object_is_made():
-    before = gc.get_threshold()
+    before, youngest = gc.get_threshold(), gc.get_stats()[0]["collections"]
     gc.set_threshold(1, 1, 1)
     try:
         x = pm.ones(2)
         kept = [x + x for _ in range(300)] + [Named([1.0, 1.0]) for _ in range(300)]
     finally:
         gc.set_threshold(*before)
+    assert gc.get_stats()[0]["collections"] - youngest > 10
     assert len(kept) == 600 and kept[0].tolist() == [2.0, 2.0] and kept[-1].tolist() == [1.0, 1.0]
 
 

@@ -1,5 +1,7 @@
 """Who shares memory with whom: gradients and what they were given as, parameters with each other, tensors and arrays."""
 
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -115,11 +117,27 @@ def test_versions_count_on():
     assert x._version == 3
 
 
+NUMBERS_OF_TENSORS = """
+import warnings
+import plimsoll as pm
+
+x = pm.tensor(1.0, requires_grad=True)
+warnings.simplefilter("error")
+with pm.no_grad():
+    assert float(x) == 1.0
+assert float(x.detach()) == 1.0
+warnings.simplefilter("always")
+with warnings.catch_warnings(record=True) as said:
+    assert [float(x), float(x)] == [1.0, 1.0]
+print([str(one.message).splitlines()[0] for one in said])
+"""
+
+
 def test_a_number_of_a_tensor_warns_only_where_gradients_are_recorded():
-    x = pm.tensor(1.0, requires_grad=True)
-    with warnings.catch_warnings(), pm.no_grad():
-        warnings.simplefilter("error")
-        assert float(x) == 1.0
+    # In a process of its own: the warning comes once, and another test may have had it.
+    done = subprocess.run([sys.executable, "-c", NUMBERS_OF_TENSORS], capture_output=True, text=True)
+    said = "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior."
+    assert done.stdout == f"{[said]}\n", done.stderr
 
 
 def test_bounds_that_are_tensors_are_no_numbers():

@@ -19,7 +19,7 @@ def _listed(tensors: Tensor | Iterable[Tensor]) -> list[Tensor]:
 def _are_alike(tensors: list[Tensor]) -> bool:
     """Whether they are one operation's work: of one float dtype, and on one device where a launch costs more than a
     small tensor. Classes of the program's own may see every operation."""
-    dtype, device = tensors[0].dtype, tensors[0].device
+    device, dtype = tensors[0].device, tensors[0].dtype
     return (
         device.type != "cpu"
         and dtype.is_floating_point
@@ -57,12 +57,20 @@ def clip_grads_with_norm_(
     parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
     """Scales gradients down by `max_norm` over a norm that is known, where that is larger."""
+    grads, bound = [param.grad for param in _listed(parameters) if param.grad is not None], float(max_norm)
+    if not grads:
+        return
     with no_grad():
         # The product with 1 costs less than to wait for the device's answer.
-        scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
-        grads = [param.grad for param in _listed(parameters) if param.grad is not None]
+        scale = _plimsoll.clamp(bound / (total_norm + 1e-6), max=1.0)
+        if foreach is not False and scale.dim() != 0:
+            raise RuntimeError(
+                f"scalar tensor expected to be 0 dim but it has {scale.dim()} dimensions and {scale.numel()} elements: "
+                "`total_norm` is one number for all gradients"
+            )
         # float32 holds the factors of all dtypes but its double.
-        if grads and _are_alike(grads) and grads[0].dtype != _plimsoll.float64 and scale.device == grads[0].device:
+        one = scale.dim() == 0 and scale.device == grads[0].device
+        if one and grads[0].dtype != _plimsoll.float64 and _are_alike(grads):
             factor = scale.to(_plimsoll.float32)
             _plimsoll._amp_foreach_non_finite_check_and_unscale_(grads, _plimsoll.zeros_like(factor), factor)
             return
@@ -102,7 +110,9 @@ def clip_grad_value_(
 ) -> None:
     """Moves elements of gradients into `[-clip_value, clip_value]`."""
     bound = float(clip_value)
+    grads = [param.grad for param in _listed(parameters) if param.grad is not None]
+    if not grads:
+        raise RuntimeError("clip_grad_value_: no parameter has a gradient to clip; call it after `backward`")
     with no_grad():
-        for param in _listed(parameters):
-            if param.grad is not None:
-                param.grad.clamp_(min=-bound, max=bound)
+        for grad in grads:
+            grad.clamp_(min=-bound, max=bound)

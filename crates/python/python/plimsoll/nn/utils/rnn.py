@@ -242,7 +242,9 @@ def pad_sequence(
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
     """Sequences without what pads them, each in memory of its own."""
     rows = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
-    return [row[:length].clone() for row, length in zip(rows.unbind(0), lengths.tolist())]
+    # A mask and no slice: lengths may be fractions, and one below 0 would count from the end.
+    places = _plimsoll.arange(rows.shape[1], device=lengths.device)
+    return [row[places < length] for row, length in zip(rows, lengths, strict=True)]
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
