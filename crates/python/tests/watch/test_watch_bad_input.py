@@ -238,6 +238,20 @@ def work():
     for _ in range(20): print(step())
 threading.Thread(target=work).start()
 """, "threads of the program still run"),
+    "loads_a_module_lazily": ("""
+import importlib.util, pathlib, sys
+def lazy(name, source):
+    file = pathlib.Path(__file__).with_name(f"{name}.py")
+    file.write_text(source)
+    spec = importlib.util.spec_from_file_location(name, file)
+    spec.loader = importlib.util.LazyLoader(spec.loader)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+lazy("is_told", "print('it is imported')")
+lazy("is_missing", "raise ImportError('an optional dependency is missing')")
+for _ in range(40):
+    print(step())
+""", None),
     "recurses_deeply": ("""
 import sys
 def deep(level):

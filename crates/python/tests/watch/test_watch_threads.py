@@ -322,3 +322,38 @@ def test_a_second_watch_keeps_its_socket(tmp_path, monkeypatch):
         first._session.live._socket.close()
         assert os.path.exists(path)
     assert not os.path.exists(path)
+
+
+def test_two_walks_at_once_have_nothing_in_common():
+    """In two threads: what one has learnt of classes, another does not forget."""
+    from plimsoll_watch._holders import Walk
+
+    class Slotted:
+        __slots__ = ("value",)
+
+    one, other = (Walk(set(), set(), lambda value, hold: False) for _ in range(2))
+    for walk in (one, other):
+        assert [name for name, _ in walk.read.slots(Slotted)] == ["value"]
+    other.close()
+    assert one.read._member_slots.keys() == {Slotted} and not other.read._member_slots
+    one.close()
+
+
+def test_what_a_subclass_of_local_has_is_read_and_not_begun():
+    begun = []
+
+    class Context(threading.local):
+        def __init__(self):
+            begun.append(threading.get_ident())
+            self.seen = torch.ones(8)
+
+    context = Context()
+    key = context.seen.untyped_storage()._cdata
+    owners = []
+    # Here it is begun already, there it is not; what this thread has is found from both.
+    other = threading.Thread(target=lambda: owners.append(Census(set(), patience=60).owners[key]))
+    other.start()
+    other.join()
+    for owner in (*owners, Census(set()).owners[key]):
+        assert owner.hold.words() == ".seen" and owner.hold.parent.name == "context"
+    assert begun == [threading.get_ident()]

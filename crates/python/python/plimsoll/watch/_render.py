@@ -8,6 +8,7 @@ import textwrap
 import types
 from typing import Any
 
+from ._attributes import names_in
 from ._findings import Finding, object_of
 from ._growth import SETTLE_STEPS, SUSPECT_STEPS, WARM_UP_STEPS
 from ._kinds import NODES
@@ -70,8 +71,8 @@ def notes(session: Any) -> list[str]:
 
 def _names_plimsoll() -> bool:
     """Whether the program has imported Plimsoll: `python -m plimsoll.watch` does so by itself."""
-    modules = (value for value in vars(sys.modules["__main__"]).values() if type(value) is types.ModuleType)
-    return any(str(vars(module).get("__name__")).partition(".")[0] == "plimsoll" for module in modules)
+    modules = (value for value in list(names_in(sys.modules.get("__main__")).values()) if type(value) is types.ModuleType)
+    return any(str(names_in(module).get("__name__")).partition(".")[0] == "plimsoll" for module in modules)
 
 
 def levels_of(session: Any) -> dict[str, dict[str, float]]:
