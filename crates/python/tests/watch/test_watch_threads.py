@@ -1,6 +1,7 @@
 """What the watch may do to a program while it runs: gradients are read by one file, and only while all other threads are idle; an
 error inside the watch ends the watch and not the program; what the program raises arrives."""
 
+import contextlib
 import re
 import signal
 import sys
@@ -14,7 +15,7 @@ torch = pytest.importorskip("torch")
 import runner  # noqa: E402
 
 watch = runner.load()
-from plimsoll_watch import _session  # noqa: E402
+from plimsoll_watch import _session, _undisturbed  # noqa: E402
 from plimsoll_watch._census import Census  # noqa: E402
 from plimsoll_watch._undisturbed import Moment  # noqa: E402
 
@@ -105,23 +106,127 @@ def test_gradients_are_read_beside_a_thread_that_sleeps():
         other.join()
 
 
+@contextlib.contextmanager
+def beside(work):
+    """A block beside a thread that works until its end."""
+    is_over = threading.Event()
+    other = threading.Thread(target=work, args=(is_over,))
+    other.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        other.join()
+
+
+def compute(is_over):
+    while not is_over.is_set():
+        sum(range(1000))
+
+
 def test_nothing_is_read_when_the_moment_is_over():
-    """A long census: other threads may have got the interpreter since."""
+    """A long census: other threads may have got the interpreter since, and one of them computes."""
     from plimsoll_watch._gradients import Gradients
 
     y = torch.ones(4, requires_grad=True) * 2
-    goes_on = threading.Event()
-    other = threading.Thread(target=goes_on.wait, args=(60,))
-    other.start()
-    try:
+    computes = threading.Event()
+
+    def later(is_over):
+        computes.wait(60)
+        compute(is_over)
+
+    with beside(later):
         with Gradients(patience=60) as gradients:
             node = gradients.node(y)
             assert node is not None and gradients.before(node) and gradients.is_whole
+            computes.set()
             gradients._moment._until = time.perf_counter()
             assert gradients.node(y) is None and gradients.before(node) == [] and not gradients.is_whole
+        computes.set()
+
+
+def test_a_census_that_takes_long_is_whole_beside_threads_that_are_idle(monkeypatch):
+    """Whenever the moment is over it is asked again whether they are."""
+    monkeypatch.setattr(_undisturbed, "_LEAST_KEPT", 0.001)
+    monkeypatch.setattr(_undisturbed, "_MOST_KEPT", 0.001)
+    kept, began = [torch.ones(4, requires_grad=True) * 2 for _ in range(5000)], sys.getswitchinterval()
+    sys.setswitchinterval(0.0005)
+    try:
+        with beside(lambda is_over: is_over.wait(60)):
+            census = Census(set(), patience=60)
+            assert census.is_whole and len(kept) <= sum(owner.has_graph for owner in census.owners.values())
+        assert sys.getswitchinterval() == 0.0005
     finally:
-        goes_on.set()
-        other.join()
+        sys.setswitchinterval(began)
+
+
+def test_what_a_handler_raises_leaves_no_moment_behind(monkeypatch):
+    class Timeout(Exception):
+        pass
+
+    def ring(*_):
+        raise Timeout
+
+    interval = sys.getswitchinterval()
+    with beside(lambda is_over: is_over.wait(60)):
+        with monkeypatch.context() as patched, pytest.raises(Timeout):
+            patched.setattr(_undisturbed, "_are_others_idle", ring)
+            with Moment():
+                raise AssertionError
+        assert (sys.getswitchinterval(), Moment._of_threads) == (interval, {})
+        # In its end: the next end of a step makes up for it.
+        with monkeypatch.context() as patched, pytest.raises(Timeout):
+            patched.setattr(Moment, "__exit__", ring)
+            with Moment(patience=60):
+                assert sys.getswitchinterval() > interval
+        assert sys.getswitchinterval() > interval
+        with watch():
+            watch.step()
+            assert (sys.getswitchinterval(), Moment._of_threads) == (interval, {})
+
+
+def test_moments_of_two_threads_leave_the_interpreter_as_it_was():
+    one, other, before = object(), object(), sys.getswitchinterval()
+    kept = _undisturbed._Kept()
+    assert kept.keep(id(one), 0.2) == pytest.approx(0.2) and kept.keep(id(other), 0.4) == pytest.approx(0.4)
+    kept.leave(id(one))
+    assert sys.getswitchinterval() == pytest.approx(0.4)
+    kept.leave(id(other))
+    kept.leave(id(other))
+    assert sys.getswitchinterval() == before
+    # What the program sets meanwhile stays.
+    kept.keep(id(one), 0.2)
+    sys.setswitchinterval(0.01)
+    kept.leave(id(one))
+    assert sys.getswitchinterval() == pytest.approx(0.01)
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize("missing", ["folder", "descriptors"])
+def test_what_the_system_does_not_tell_is_asked_of_the_interpreter(missing, monkeypatch, tmp_path):
+    """Without `/proc`, or where no more files can be opened: threads that wait in Python's modules are known by that."""
+
+    def refuse(*_):
+        raise OSError(24, "Too many open files")
+
+    if missing == "folder":
+        monkeypatch.setattr(_undisturbed, "_C", None)
+    else:
+        monkeypatch.setattr(_undisturbed.os, "listdir", refuse)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    losses = []
+    model = torch.nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with beside(lambda is_over: is_over.wait(60)), watch(live=True) as watched:
+        for _ in range(40):
+            optimizer.zero_grad()
+            loss = torch.nn.Sequential(*[model] * 3)(torch.ones(4, 8)).square().mean()
+            loss.backward()
+            losses.append(loss)
+            optimizer.step()
+    (finding,) = watched.verdicts
+    assert "local `losses`" in finding.held_by and "stopped" not in watched.text()
+    assert watched._session.put_off <= 1
 
 
 def test_a_look_that_is_not_whole_is_not_judged_and_stays_due(monkeypatch):

@@ -227,6 +227,7 @@ class Session:
         finally:
             self._is_busy = was_busy
             if not was_busy:
+                Moment.leave_rest()
                 self.own_seconds += time.perf_counter() - began
             self._lock.release()
 
@@ -472,7 +473,7 @@ class Session:
         named: list[Finding] = []
         for group in groups.values():
             if group.bytes_per_step >= TOLERATED_BYTES:
-                others = others_of(group, self._census) if took < SLOW_SECONDS else []
+                others = self._others(others_of, group) if took < SLOW_SECONDS else []
                 finding = finding_of(group, others, step)
                 if finding is not None:
                     named.append(finding)
@@ -489,8 +490,15 @@ class Session:
 
     def _nodes_found(self, step: int, is_cheap: bool) -> list[Finding]:
         growing = self.nodes.growing()
-        others = [others_of_nodes(one, self._census) if is_cheap else [] for one in growing]
+        others = [self._others(others_of_nodes, one) if is_cheap else [] for one in growing]
         return [nodes_finding(one, held_by, step) for one, held_by in zip(growing, others)]
+
+    def _others(self, look: Callable[[Any, Any], list[Hold]], growing: Any) -> list[Hold]:
+        """Who else holds it, where that can be looked at too: who holds it first is known in any case."""
+        try:
+            return look(growing, self._census)
+        except PutOff:
+            return []
 
     def _name_cycles(self, unknown: list[tuple[Suspect, Row]], step: int) -> list[tuple[Suspect, Row]]:
         """Those that no cycle holds. What one look finds is told together, and its lines are known from then on."""
