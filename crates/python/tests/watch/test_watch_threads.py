@@ -389,14 +389,16 @@ def test_a_window_that_was_opened_in_another_thread_is_opened_anew_after_it():
 
     other = threading.Thread(target=opens)
     other.start()
-    assert is_open.wait(60) and making.open()
-    # There is one at a time, and the other thread has it.
+    assert is_open.wait(60) and not making.open() and "another thread" in making.refused
+    # There is one at a time, and the other thread has it: a step that ends here is not noted.
+    making.tick(2)
+    assert making.is_noting and making.noted == []
     assert _get_current_dispatch_mode() is None
     goes_on.set()
     other.join()
     while len(sys._current_frames()) > len(threading.enumerate()):
         time.sleep(0.01)
-    assert making.open() and _get_current_dispatch_mode() is not None
+    assert making.open() and making.refused == "" and _get_current_dispatch_mode() is not None
     kept = torch.ones(8)
     making.close()
     assert kept.untyped_storage()._cdata in making.rows and not making.is_open

@@ -172,6 +172,11 @@ def why(kind: str, hold: Hold, is_scalar: bool, has_graph: bool = False) -> tupl
     return _VALUES
 
 
+def is_of_graph(cause: str) -> bool:
+    """Whether it is that a graph is kept alive."""
+    return cause.startswith("a graph is kept alive")
+
+
 def _graph(kind: str, hold: Hold, is_scalar: bool, ways: set[str]) -> tuple[str, str]:
     if "frame" in ways:
         return _EXCEPTION
@@ -225,6 +230,11 @@ LONGER = (
     "a tensor is made of itself in each step, longer every time",
     "Keep what you need of each step (a number, or a host copy), bound its length (`seen[-1000:].clone()`), or begin anew with "
     "each epoch.",
+)
+HOLDER_NOT_KNOWN = "holder not known: other threads were computing"
+NOT_LOOKED = (
+    "what this line makes outlives its steps; who holds it could not be looked for beside threads that never rest",
+    "Let the other threads wait at the end of a step once in a while, or watch a run in which they do not compute.",
 )
 _CAUSES = {
     kinds.SLICE: (
