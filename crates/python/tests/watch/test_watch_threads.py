@@ -2,6 +2,7 @@
 error inside the watch ends the watch and not the program; what the program raises arrives."""
 
 import contextlib
+import json
 import re
 import signal
 import sys
@@ -15,7 +16,7 @@ torch = pytest.importorskip("torch")
 import runner  # noqa: E402
 
 watch = runner.load()
-from plimsoll_watch import _session, _undisturbed  # noqa: E402
+from plimsoll_watch import _making, _phases, _session, _steps, _undisturbed  # noqa: E402
 from plimsoll_watch._census import Census  # noqa: E402
 from plimsoll_watch._undisturbed import Moment  # noqa: E402
 
@@ -464,3 +465,61 @@ def test_what_a_subclass_of_local_has_is_read_and_not_begun():
     for owner in (*owners, Census(set()).owners[key]):
         assert owner.hold.words() == ".seen" and owner.hold.parent.name == "context"
     assert begun == [threading.get_ident()]
+
+
+@pytest.mark.parametrize("part", ["steps", "calls", "batches", "phases"])
+def test_an_error_on_the_way_into_the_watch_is_not_the_programs(part, monkeypatch):
+    """Where steps, calls, batches and phases are heard of: it ends the watch, and the program goes on."""
+
+    of = {
+        "steps": (_steps.Steps, "_parameters_of"),
+        "calls": (_making.Making, "be_heard"),
+        "batches": (_steps.Steps, "epoch"),
+        "phases": (_phases.Phases, "_mark"),
+    }[part]
+    # What a test raises would be the program's own.
+    monkeypatch.setattr(*of, None)
+    watched = watch()
+    start = _session.Session.start
+    monkeypatch.setattr(_session.Session, "start", lambda self: (self.follow_phases(), start(self))[1])
+    model, done = torch.nn.Linear(8, 8), 0
+    with watched:
+        for _ in range(3):
+            for (x,) in torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(40, 8)), 4):
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+                model(x).sum().backward()
+                optimizer.step()
+                done += 1
+    assert done == 30 and "TypeError: 'NoneType' object is not callable" in " ".join(watched.text().split())
+
+
+def test_what_could_not_be_looked_at_is_told_as_growing(monkeypatch):
+    """The line is known without a look. What is found at the end, when the function has returned, says nothing."""
+    is_idle = [False]
+    monkeypatch.setattr(Moment, "may_read", lambda self: is_idle[0])
+    monkeypatch.setattr(_session, "SPENT_AT_ONCE", 1e9)
+
+    def learn():
+        model, kept = torch.nn.Linear(64, 64), []
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(40):
+            optimizer.zero_grad()
+            out = model(torch.ones(32, 64))
+            out.square().mean().backward()
+            optimizer.step()
+            kept.append(out.detach())
+
+    with watch() as watched:
+        learn()
+        is_idle[0] = True
+    (finding,) = json.loads(watched.json())["findings"]
+    assert (finding["bytes_per_step"], finding["kind"], finding["verdict"]) == (32 * 64 * 4, "not known", False)
+    assert finding["line"] == f"test_watch_threads.py:{learn.__code__.co_firstlineno + 5}"
+    told = " ".join(watched.text().split())
+    assert "holder not known: other threads were computing" in told and "none was taken since" in told
+    assert "not tensors" not in told
+    excluded = watch(exclude=[finding["line"]])
+    is_idle[0] = False
+    with excluded:
+        learn()
+    assert excluded.findings == []
