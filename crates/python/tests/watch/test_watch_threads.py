@@ -13,6 +13,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch.optim.optimizer import _global_optimizer_post_hooks as _hooks  # noqa: E402
+from torch.optim.optimizer import register_optimizer_step_post_hook  # noqa: E402
+
 import runner  # noqa: E402
 
 watch = runner.load()
@@ -269,6 +272,21 @@ def test_an_error_inside_the_watch_is_not_the_programs():
                 watched._session.ask(lambda: ends.append(1))
     assert "the watch stopped at step 21: AttributeError: 'NoneType'" in " ".join(watched.text().split())
     assert ends == []
+
+
+def test_an_error_at_an_optimizers_step_leaves_the_programs_hooks_alone():
+    """PyTorch calls them in turn, and fails if one is taken away meanwhile."""
+    model, called = torch.nn.Linear(8, 8), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    before = len(_hooks)
+    with watch() as watched:
+        handle = register_optimizer_step_post_hook(lambda *_: called.append(1))
+        watched._session.growth = None
+        for _ in range(20):
+            model(torch.ones(4, 8)).sum().backward()
+            optimizer.step()
+    handle.remove()
+    assert len(called) == 20 and "the watch stopped at step" in watched.text() and len(_hooks) == before
 
 
 def test_views_that_were_written_to_end_no_watch(tmp_path):

@@ -244,7 +244,8 @@ class Session:
         self.making.is_noting = False
         self._limit(f"the watch stopped at step {self.steps.count}: {type(error).__name__}: {error}")
         self.making.close()
-        self._stop_following()
+        self.shortages.stop()
+        self.steps.rest()
 
     def _step_ended(self, is_new_clock: bool) -> None:
         def work() -> None:

@@ -106,6 +106,12 @@ class Steps:
         self._end_calls()
         self._end_backward()
 
+    def rest(self) -> None:
+        """Tells nothing any more. Its hook stays until `stop`: PyTorch fails if one is taken away while it calls them."""
+        self.quiet_until = sys.maxsize
+        self._end_calls()
+        self._end_backward()
+
     def tick(self, rank: int, who: Any) -> None:
         """One of the things that may tell steps has happened. With several optimizers the first is the clock; one
         that ticks alone takes over."""
