@@ -7,7 +7,21 @@ import collections
 from typing import Any, Callable, Iterable, NamedTuple
 
 from . import _kinds as kinds
-from ._findings import HOLDER_NOT_KNOWN, LONGER, NOT_LOOKED, Finding, Owner, as_container, container_of, holder_of, is_of_graph, name_of, steps_of, why, words_of
+from ._findings import (
+    HOLDER_NOT_KNOWN,
+    LONGER,
+    NOT_LOOKED,
+    Finding,
+    Owner,
+    as_container,
+    container_of,
+    holder_of,
+    is_of_graph,
+    name_of,
+    steps_of,
+    why,
+    words_of,
+)
 from ._growth import TOLERATED_BYTES, VERDICT_STEPS, Suspect
 from ._holders import Hold
 from ._nodes import GrowingNodes

@@ -38,7 +38,8 @@ def is_out_of_memory(error: BaseException | None) -> bool:
     kind = type(error)
     if issubclass(kind, (torch.OutOfMemoryError, MemoryError)):
         return True
-    # A class of the program's own may do anything when it is asked for its text, as may what it has put into the error.
+    # A class of the program's own may do anything when it is asked for its text, as may what it
+    # has put into the error.
     said = error.args[:1] if kind is RuntimeError and error is not None else ()
     return bool(said) and type(said[0]) is str and "can't allocate memory" in said[0]
 

@@ -334,7 +334,8 @@ class Session:
         if self.is_put_off and not self._found:
             with self.making.paused():
                 self._look(self.steps.count, LAST_PATIENCE)
-            # What was held while the program ran may be gone by now: that nothing is found says nothing.
+            # What was held while the program ran may be gone by now: that nothing is found says
+            # nothing.
             self.is_put_off = self.is_put_off or not self._found
 
     # ---- judgement ----

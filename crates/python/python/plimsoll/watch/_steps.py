@@ -46,7 +46,8 @@ class Steps:
         self.on_call: Callable[[], None] = lambda: None
         # Is told what goes wrong here; without it that is raised.
         self.on_trouble: Callable[[Exception], None] | None = None
-        # Whether gradients have been computed: values are gathered beside learning then, not by a pass that only predicts.
+        # Whether gradients have been computed: values are gathered beside learning then, not by a
+        # pass that only predicts.
         self.has_learnt = False
         # Steps since the beginning, by whatever told them; `on_step` is not called before this one.
         self.count = 0
@@ -60,7 +61,8 @@ class Steps:
         # Steps of other optimizers like the clock since its own last one, and between its last two.
         self._alike = 0
         self._alike_between = 0
-        # The thread of the clock, and the steps of optimizers like it in other threads since its step of that count.
+        # The thread of the clock, and the steps of optimizers like it in other threads since its step
+        # of that count.
         self._thread = 0
         self._elsewhere = self._elsewhere_at = 0
         # Of calls of modules within each other, in each thread.
@@ -209,8 +211,8 @@ class Steps:
             self._thread = threading.get_ident()
 
     def _parameters_of(self, optimizer: Any) -> tuple[int, tuple[int, ...]]:
-        """How many its first group has, and the shape of the first; an optimizer of the program's own may have no group. A subclass
-        of the program's is not asked for its shape."""
+        """How many its first group has, and the shape of the first; an optimizer of the program's own may have no group. A
+        subclass of the program's is not asked for its shape."""
         groups = attributes_of(optimizer).get("param_groups")
         group = groups[0] if type(groups) is list and groups else None
         parameters = group.get("params") if type(group) is dict else None

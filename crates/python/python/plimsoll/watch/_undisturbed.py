@@ -18,8 +18,8 @@ from ._attributes import names_in
 # For so long no other thread gets the interpreter: four times what was needed before, within these. This thread
 # waits as long where another one computes in Python.
 _LEAST_KEPT, _MOST_KEPT = 0.1, 0.5
-# The part of it in which gradients are read: a thread that waits asks for the interpreter at its end. Then it is asked
-# anew whether the others are idle.
+# The part of it in which gradients are read: a thread that waits asks for the interpreter at its
+# end. Then it is asked anew whether the others are idle.
 _READ_PART = 0.8
 # For so long the interpreter is given away: who sleeps all through it waits for something else.
 _GIVEN_SECONDS = 0.002
@@ -103,7 +103,7 @@ class Moment:
                 self.waited = time.perf_counter() - self._began
             Moment._of_threads[self._thread] = self
         except BaseException:
-            # A handler of the program has raised: the block is not entered, and nobody would leave it.
+            # A handler of the program has raised: the block is not entered, and nobody would leave.
             self._leave()
             raise
         return self

@@ -42,7 +42,8 @@ class Unseen:
 
     def take(self, census: Census, making: Making, step: int) -> None:
         if len(making.noted) == self._noted and self._history and not making.refused:
-            # No step was noted since: nothing can be told from what was not seen. Where windows are refused nothing ever is.
+            # No step was noted since: nothing can be told from what was not seen. Where windows are
+            # refused nothing ever is.
             return
         self._noted = len(making.noted)
         found: dict[Any, list[int]] = collections.defaultdict(lambda: [0, 0, 0])
