@@ -61,8 +61,8 @@ class Steps:
         # Steps of other optimizers like the clock since its own last one, and between its last two.
         self._alike = 0
         self._alike_between = 0
-        # The thread of the clock, and the steps of optimizers like it in other threads since its step
-        # of that count.
+        # The thread of the clock, and the steps of optimizers like it in other threads since its
+        # step of that count.
         self._thread = 0
         self._elsewhere = self._elsewhere_at = 0
         # Of calls of modules within each other, in each thread.
