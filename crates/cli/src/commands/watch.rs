@@ -13,6 +13,7 @@ use crate::args::Watch;
 const FILES: &[(&str, &str)] = &[
     ("__init__.py", include_str!("../../watch/__init__.py")),
     ("__main__.py", include_str!("../../watch/__main__.py")),
+    ("_attributes.py", include_str!("../../watch/_attributes.py")),
     ("_census.py", include_str!("../../watch/_census.py")),
     ("_checker.py", include_str!("../../watch/_checker.py")),
     ("_command.py", include_str!("../../watch/_command.py")),

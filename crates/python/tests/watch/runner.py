@@ -186,7 +186,7 @@ def drop(path: list[dict]) -> None:
     if any(step["how"] == "hook" for step in path):
         for hooks in (value._backward_hooks, value._post_accumulate_grad_hooks):
             (hooks or {}).clear()
-    elif any(step["how"] in ("entry", "key", "cache") for step in path):
+    elif any(step["how"] in ("entry", "key", "cache") for step in path) and _can_be_emptied(value):
         _empty(value)
     else:
         _let_go(here, name)
@@ -240,11 +240,18 @@ def _inside(value, step):
     raise LookupError(f"no way to follow {step}")
 
 
+def _can_be_emptied(value) -> bool:
+    """An iterator that holds containers cannot: its name is to be let go of."""
+    return any(hasattr(value, name) for name in ("cache_clear", "clear", "fill"))
+
+
 def _empty(container) -> None:
     if hasattr(container, "cache_clear"):
         container.cache_clear()
-    else:
+    elif hasattr(container, "clear"):
         container.clear()
+    else:
+        container.fill(None)
 
 
 def _let_go(here, name) -> None:

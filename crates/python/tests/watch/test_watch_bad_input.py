@@ -238,6 +238,133 @@ def work():
     for _ in range(20): print(step())
 threading.Thread(target=work).start()
 """, "threads of the program still run"),
+    "steps_within_backward": ("""
+parts = torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.Linear(32, 32))
+each = {one: torch.optim.SGD([one], lr=0.1) for one in parts.parameters()}
+def learn(one):
+    each[one].step()
+    each[one].zero_grad()
+for one in parts.parameters():
+    one.register_post_accumulate_grad_hook(learn)
+for _ in range(80):
+    out = parts(torch.randn(16, 32))
+    out.square().mean().backward()
+    kept.append(out.detach())
+print(out.sum().item())
+""", "global `kept` -> list of"),
+    "has_a_mode_on_throughout": ("""
+from torch.utils._python_dispatch import TorchDispatchMode
+class Counts(TorchDispatchMode):
+    count = 0
+    def __torch_dispatch__(self, function, types, arguments=(), named=None):
+        Counts.count += 1
+        return function(*arguments, **(named or {}))
+with Counts():
+    for _ in range(80):
+        print(step()); kept.append(torch.ones(64, 64))
+print(Counts.count)
+""", "global `kept` -> list of"),
+    "has_a_mode_on_and_keeps_nothing": ("""
+from torch.utils._python_dispatch import TorchDispatchMode
+class Counts(TorchDispatchMode):
+    count = 0
+    def __torch_dispatch__(self, function, types, arguments=(), named=None):
+        Counts.count += 1
+        return function(*arguments, **(named or {}))
+with Counts():
+    for at in range(80):
+        print(step()); kept.append(torch.ones(64, 64)); del kept[:-8]
+print(Counts.count)
+""", None),
+    "serves_in_a_pool": ("""
+import concurrent.futures
+def serve(at):
+    with torch.no_grad():
+        return model(torch.full((16, 32), at / 200)).sum().item()
+with concurrent.futures.ThreadPoolExecutor(4) as pool:
+    print(list(pool.map(serve, range(200))))
+""", None),
+    "reads_batches_in_a_thread": ("""
+import queue, threading
+batches = queue.Queue(8)
+def read():
+    data = torch.utils.data.TensorDataset(torch.arange(5120.0).reshape(160, 32))
+    for _ in range(8):
+        for x, in torch.utils.data.DataLoader(data, 16):
+            batches.put(x / 5120)
+    batches.put(None)
+threading.Thread(target=read).start()
+while (x := batches.get()) is not None:
+    print(step(x))
+    kept.append(torch.ones(64, 64))
+""", "global `kept` -> list of"),
+    "two_threads_learn_the_same": ("""
+import threading
+def learn(seed, found):
+    drawn = torch.Generator().manual_seed(seed)
+    own = torch.nn.Linear(32, 32)
+    with torch.no_grad():
+        own.weight.copy_(torch.randn(32, 32, generator=drawn)); own.bias.zero_()
+    steps = torch.optim.SGD(own.parameters(), lr=0.1)
+    for _ in range(120):
+        steps.zero_grad()
+        out = own(torch.randn(16, 32, generator=drawn))
+        out.square().mean().backward()
+        steps.step()
+        kept.append(out.detach())
+    found[seed] = own.weight.sum().item()
+found = {}
+both = [threading.Thread(target=learn, args=(seed, found)) for seed in (1, 2)]
+for one in both: one.start()
+for one in both: one.join()
+print(sorted(found.items()))
+""", "global `kept` -> list of"),
+    "has_tensors_with_functions_of_their_own": ("""
+class Counted(torch.Tensor):
+    calls = 0
+    @classmethod
+    def __torch_function__(cls, function, types, arguments=(), named=None):
+        Counted.calls += 1
+        return super().__torch_function__(function, types, arguments, named or {})
+own = [torch.nn.Parameter(torch.ones(8, 8).as_subclass(Counted)), torch.nn.Parameter(torch.ones(4).as_subclass(Counted))]
+each = [torch.optim.SGD([one], lr=0.1) for one in own]
+for _ in range(40):
+    sum(one.sum() for one in own).backward()
+    for one in each:
+        one.step(); one.zero_grad()
+print(Counted.calls)
+""", None),
+    "raises_errors_that_say_nothing": ("""
+class Silent:
+    def __str__(self):
+        print("asked")
+        return "can't allocate memory"
+    __repr__ = __str__
+class Fails(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        raise RuntimeError(Silent())
+for _ in range(40):
+    try:
+        Fails.apply(torch.ones(1))
+    except RuntimeError:
+        pass
+    print(step())
+""", None),
+    "loads_a_module_lazily": ("""
+import importlib.util, pathlib, sys
+def lazy(name, source):
+    file = pathlib.Path(__file__).with_name(f"{name}.py")
+    file.write_text(source)
+    spec = importlib.util.spec_from_file_location(name, file)
+    spec.loader = importlib.util.LazyLoader(spec.loader)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+lazy("is_told", "print('it is imported')")
+lazy("is_missing", "raise ImportError('an optional dependency is missing')")
+for _ in range(40):
+    print(step())
+""", None),
     "recurses_deeply": ("""
 import sys
 def deep(level):
@@ -246,6 +373,14 @@ for _ in range(40):
     print(deep(600))
 """, None),
 }  # fmt: skip
+
+
+# The bytes that a step of the thread that tells steps keeps.
+EACH_KEEPS = {
+    "steps_within_backward": 2048,
+    "has_a_mode_on_throughout": 64 * 64 * 4,
+    "two_threads_learn_the_same": 2048,
+}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -263,6 +398,9 @@ def test_it_runs_as_it_does_alone(name, tmp_path):
     assert (ran.returncode, ran.stdout, errors[0]) == (alone.returncode, alone.stdout, errors[1])
     said = json.loads(report.read_text())
     assert "the watch stopped" not in str(said["notes"])
+    if name in EACH_KEEPS:
+        (finding,) = said["findings"]
+        assert finding["verdict"] and finding["bytes_per_step"] == EACH_KEEPS[name]
     if told is None:
         assert [finding for finding in said["findings"] if finding["verdict"]] == []
         assert said["steps"] >= 30

@@ -92,6 +92,29 @@ def test_backward_tells_steps_and_a_cycle_inside_graphs_is_told_as_one():
     assert watched._session._libraries.walks == 1
 
 
+@pytest.mark.parametrize("has_loader", [False, True])
+@pytest.mark.parametrize("kept_is", ["graph", "value", "prediction"])
+def test_what_is_gathered_beside_learning_by_hand_is_no_predictions(has_loader, kept_is):
+    """Without an optimizer: backward tells that it is learnt, and nobody gathers graphs on purpose."""
+    w = torch.randn(64, 64, requires_grad=kept_is != "prediction")
+    batches = [(torch.randn(16, 64),) for _ in range(60)]
+    if has_loader:
+        batches = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(960, 64)), 16)
+    kept, model = [], torch.nn.Identity()
+    with watch() as watched:
+        for (x,) in batches:
+            y = model(x @ w).tanh()
+            if kept_is == "value":
+                y.pow(2).mean().backward()
+                with torch.no_grad():
+                    w -= 0.01 * w.grad
+                    w.grad = None
+            kept.append(y.detach() if kept_is == "value" else y)
+    (finding,) = watched.findings
+    assert finding.held_by.startswith("local `kept` of ") and finding.bytes_per_step >= 4096
+    assert (finding.is_verdict, finding.is_note) == ((False, True) if kept_is == "prediction" else (True, False))
+
+
 def test_as_a_decorator_and_as_an_error():
     kept = []
 

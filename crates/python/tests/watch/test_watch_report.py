@@ -134,3 +134,12 @@ def test_the_page_is_whole_and_cannot_be_broken(tmp_path):
 def test_an_excluded_name_on_the_command_line(tmp_path):
     ran = run(tmp_path, "out.detach()", "--fail", "--exclude", "kept")
     assert (ran.status, json.dumps(ran.report["findings"])) == (0, "[]")
+
+
+@pytest.mark.parametrize("steps", [4, 40])
+def test_a_run_that_is_too_short_says_so_to_programs_too(tmp_path, steps):
+    program = tmp_path / "short.py"
+    program.write_text(TRAINS.format("0").replace("range(40)", f"range({steps})"))
+    report = runner.watched(program).report
+    said = [note for note in report["notes"] if note.startswith("too few steps to judge; 10 are needed")]
+    assert (len(said), report["steps"]) == (steps < 10, steps)

@@ -1,6 +1,8 @@
 """What the watch may do to a program while it runs: gradients are read by one file, and only while all other threads are idle; an
 error inside the watch ends the watch and not the program; what the program raises arrives."""
 
+import contextlib
+import json
 import re
 import signal
 import sys
@@ -11,10 +13,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch.optim.optimizer import _global_optimizer_post_hooks as _hooks  # noqa: E402
+from torch.optim.optimizer import register_optimizer_step_post_hook  # noqa: E402
+
 import runner  # noqa: E402
 
 watch = runner.load()
-from plimsoll_watch import _session  # noqa: E402
+from plimsoll_watch import _making, _phases, _session, _steps, _undisturbed  # noqa: E402
 from plimsoll_watch._census import Census  # noqa: E402
 from plimsoll_watch._undisturbed import Moment  # noqa: E402
 
@@ -105,23 +110,127 @@ def test_gradients_are_read_beside_a_thread_that_sleeps():
         other.join()
 
 
+@contextlib.contextmanager
+def beside(work):
+    """A block beside a thread that works until its end."""
+    is_over = threading.Event()
+    other = threading.Thread(target=work, args=(is_over,))
+    other.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        other.join()
+
+
+def compute(is_over):
+    while not is_over.is_set():
+        sum(range(1000))
+
+
 def test_nothing_is_read_when_the_moment_is_over():
-    """A long census: other threads may have got the interpreter since."""
+    """A long census: other threads may have got the interpreter since, and one of them computes."""
     from plimsoll_watch._gradients import Gradients
 
     y = torch.ones(4, requires_grad=True) * 2
-    goes_on = threading.Event()
-    other = threading.Thread(target=goes_on.wait, args=(60,))
-    other.start()
-    try:
+    computes = threading.Event()
+
+    def later(is_over):
+        computes.wait(60)
+        compute(is_over)
+
+    with beside(later):
         with Gradients(patience=60) as gradients:
             node = gradients.node(y)
             assert node is not None and gradients.before(node) and gradients.is_whole
+            computes.set()
             gradients._moment._until = time.perf_counter()
             assert gradients.node(y) is None and gradients.before(node) == [] and not gradients.is_whole
+        computes.set()
+
+
+def test_a_census_that_takes_long_is_whole_beside_threads_that_are_idle(monkeypatch):
+    """Whenever the moment is over it is asked again whether they are."""
+    monkeypatch.setattr(_undisturbed, "_LEAST_KEPT", 0.001)
+    monkeypatch.setattr(_undisturbed, "_MOST_KEPT", 0.001)
+    kept, began = [torch.ones(4, requires_grad=True) * 2 for _ in range(5000)], sys.getswitchinterval()
+    sys.setswitchinterval(0.0005)
+    try:
+        with beside(lambda is_over: is_over.wait(60)):
+            census = Census(set(), patience=60)
+            assert census.is_whole and len(kept) <= sum(owner.has_graph for owner in census.owners.values())
+        assert sys.getswitchinterval() == 0.0005
     finally:
-        goes_on.set()
-        other.join()
+        sys.setswitchinterval(began)
+
+
+def test_what_a_handler_raises_leaves_no_moment_behind(monkeypatch):
+    class Timeout(Exception):
+        pass
+
+    def ring(*_):
+        raise Timeout
+
+    interval = sys.getswitchinterval()
+    with beside(lambda is_over: is_over.wait(60)):
+        with monkeypatch.context() as patched, pytest.raises(Timeout):
+            patched.setattr(_undisturbed, "_are_others_idle", ring)
+            with Moment():
+                raise AssertionError
+        assert (sys.getswitchinterval(), Moment._of_threads) == (interval, {})
+        # In its end: the next end of a step makes up for it.
+        with monkeypatch.context() as patched, pytest.raises(Timeout):
+            patched.setattr(Moment, "__exit__", ring)
+            with Moment(patience=60):
+                assert sys.getswitchinterval() > interval
+        assert sys.getswitchinterval() > interval
+        with watch():
+            watch.step()
+            assert (sys.getswitchinterval(), Moment._of_threads) == (interval, {})
+
+
+def test_moments_of_two_threads_leave_the_interpreter_as_it_was():
+    one, other, before = object(), object(), sys.getswitchinterval()
+    kept = _undisturbed._Kept()
+    assert kept.keep(id(one), 0.2) == pytest.approx(0.2) and kept.keep(id(other), 0.4) == pytest.approx(0.4)
+    kept.leave(id(one))
+    assert sys.getswitchinterval() == pytest.approx(0.4)
+    kept.leave(id(other))
+    kept.leave(id(other))
+    assert sys.getswitchinterval() == before
+    # What the program sets meanwhile stays.
+    kept.keep(id(one), 0.2)
+    sys.setswitchinterval(0.01)
+    kept.leave(id(one))
+    assert sys.getswitchinterval() == pytest.approx(0.01)
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize("missing", ["folder", "descriptors"])
+def test_what_the_system_does_not_tell_is_asked_of_the_interpreter(missing, monkeypatch, tmp_path):
+    """Without `/proc`, or where no more files can be opened: threads that wait in Python's modules are known by that."""
+
+    def refuse(*_):
+        raise OSError(24, "Too many open files")
+
+    if missing == "folder":
+        monkeypatch.setattr(_undisturbed, "_C", None)
+    else:
+        monkeypatch.setattr(_undisturbed.os, "listdir", refuse)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    losses = []
+    model = torch.nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with beside(lambda is_over: is_over.wait(60)), watch(live=True) as watched:
+        for _ in range(40):
+            optimizer.zero_grad()
+            loss = torch.nn.Sequential(*[model] * 3)(torch.ones(4, 8)).square().mean()
+            loss.backward()
+            losses.append(loss)
+            optimizer.step()
+    (finding,) = watched.verdicts
+    assert "local `losses`" in finding.held_by and "stopped" not in watched.text()
+    assert watched._session.put_off <= 1
 
 
 def test_a_look_that_is_not_whole_is_not_judged_and_stays_due(monkeypatch):
@@ -163,6 +272,21 @@ def test_an_error_inside_the_watch_is_not_the_programs():
                 watched._session.ask(lambda: ends.append(1))
     assert "the watch stopped at step 21: AttributeError: 'NoneType'" in " ".join(watched.text().split())
     assert ends == []
+
+
+def test_an_error_at_an_optimizers_step_leaves_the_programs_hooks_alone():
+    """PyTorch calls them in turn, and fails if one is taken away meanwhile."""
+    model, called = torch.nn.Linear(8, 8), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    before = len(_hooks)
+    with watch() as watched:
+        handle = register_optimizer_step_post_hook(lambda *_: called.append(1))
+        watched._session.growth = None
+        for _ in range(20):
+            model(torch.ones(4, 8)).sum().backward()
+            optimizer.step()
+    handle.remove()
+    assert len(called) == 20 and "the watch stopped at step" in watched.text() and len(_hooks) == before
 
 
 def test_views_that_were_written_to_end_no_watch(tmp_path):
@@ -284,14 +408,16 @@ def test_a_window_that_was_opened_in_another_thread_is_opened_anew_after_it():
 
     other = threading.Thread(target=opens)
     other.start()
-    assert is_open.wait(60) and making.open()
-    # There is one at a time, and the other thread has it.
+    assert is_open.wait(60) and not making.open() and "another thread" in making.refused
+    # There is one at a time, and the other thread has it: a step that ends here is not noted.
+    making.tick(2)
+    assert making.is_noting and making.noted == []
     assert _get_current_dispatch_mode() is None
     goes_on.set()
     other.join()
     while len(sys._current_frames()) > len(threading.enumerate()):
         time.sleep(0.01)
-    assert making.open() and _get_current_dispatch_mode() is not None
+    assert making.open() and making.refused == "" and _get_current_dispatch_mode() is not None
     kept = torch.ones(8)
     making.close()
     assert kept.untyped_storage()._cdata in making.rows and not making.is_open
@@ -322,3 +448,96 @@ def test_a_second_watch_keeps_its_socket(tmp_path, monkeypatch):
         first._session.live._socket.close()
         assert os.path.exists(path)
     assert not os.path.exists(path)
+
+
+def test_two_walks_at_once_have_nothing_in_common():
+    """In two threads: what one has learnt of classes, another does not forget."""
+    from plimsoll_watch._holders import Walk
+
+    class Slotted:
+        __slots__ = ("value",)
+
+    one, other = (Walk(set(), set(), lambda value, hold: False) for _ in range(2))
+    for walk in (one, other):
+        assert [name for name, _ in walk.read.slots(Slotted)] == ["value"]
+    other.close()
+    assert one.read._member_slots.keys() == {Slotted} and not other.read._member_slots
+    one.close()
+
+
+def test_what_a_subclass_of_local_has_is_read_and_not_begun():
+    begun = []
+
+    class Context(threading.local):
+        def __init__(self):
+            begun.append(threading.get_ident())
+            self.seen = torch.ones(8)
+
+    context = Context()
+    key = context.seen.untyped_storage()._cdata
+    owners = []
+    # Here it is begun already, there it is not; what this thread has is found from both.
+    other = threading.Thread(target=lambda: owners.append(Census(set(), patience=60).owners[key]))
+    other.start()
+    other.join()
+    for owner in (*owners, Census(set()).owners[key]):
+        assert owner.hold.words() == ".seen" and owner.hold.parent.name == "context"
+    assert begun == [threading.get_ident()]
+
+
+@pytest.mark.parametrize("part", ["steps", "calls", "batches", "phases"])
+def test_an_error_on_the_way_into_the_watch_is_not_the_programs(part, monkeypatch):
+    """Where steps, calls, batches and phases are heard of: it ends the watch, and the program goes on."""
+
+    of = {
+        "steps": (_steps.Steps, "_parameters_of"),
+        "calls": (_making.Making, "be_heard"),
+        "batches": (_steps.Steps, "epoch"),
+        "phases": (_phases.Phases, "_mark"),
+    }[part]
+    # What a test raises would be the program's own.
+    monkeypatch.setattr(*of, None)
+    watched = watch()
+    start = _session.Session.start
+    monkeypatch.setattr(_session.Session, "start", lambda self: (self.follow_phases(), start(self))[1])
+    model, done = torch.nn.Linear(8, 8), 0
+    with watched:
+        for _ in range(3):
+            for (x,) in torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(40, 8)), 4):
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+                model(x).sum().backward()
+                optimizer.step()
+                done += 1
+    assert done == 30 and "TypeError: 'NoneType' object is not callable" in " ".join(watched.text().split())
+
+
+def test_what_could_not_be_looked_at_is_told_as_growing(monkeypatch):
+    """The line is known without a look. What is found at the end, when the function has returned, says nothing."""
+    is_idle = [False]
+    monkeypatch.setattr(Moment, "may_read", lambda self: is_idle[0])
+    monkeypatch.setattr(_session, "SPENT_AT_ONCE", 1e9)
+
+    def learn():
+        model, kept = torch.nn.Linear(64, 64), []
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(40):
+            optimizer.zero_grad()
+            out = model(torch.ones(32, 64))
+            out.square().mean().backward()
+            optimizer.step()
+            kept.append(out.detach())
+
+    with watch() as watched:
+        learn()
+        is_idle[0] = True
+    (finding,) = json.loads(watched.json())["findings"]
+    assert (finding["bytes_per_step"], finding["kind"], finding["verdict"]) == (32 * 64 * 4, "not known", False)
+    assert finding["line"] == f"test_watch_threads.py:{learn.__code__.co_firstlineno + 5}"
+    told = " ".join(watched.text().split())
+    assert "holder not known: other threads were computing" in told and "none was taken since" in told
+    assert "not tensors" not in told
+    excluded = watch(exclude=[finding["line"]])
+    is_idle[0] = False
+    with excluded:
+        learn()
+    assert excluded.findings == []

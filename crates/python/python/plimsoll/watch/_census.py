@@ -11,7 +11,7 @@ import torch
 from . import _kinds as kinds
 from ._findings import Owner, as_container, kind_of, preference
 from ._gradients import Gradients
-from ._holders import MOST_ENTRIES, Hold, Walk, attributes_of
+from ._holders import MOST_ENTRIES, Hold, Walk
 from ._making import address_of, storage_of
 from ._undisturbed import PATIENCE
 
@@ -126,7 +126,7 @@ class Census:
                 if id(module) in named:
                     continue
                 named.add(id(module))
-                of = attributes_of(module)
+                of = self._walk.read.of(module)
                 for tensor in (*_values(of.get("_parameters")), *_values(of.get("_buffers"))):
                     for one in (tensor, self._gradients.of(tensor)):
                         storage = storage_of(one) if one is not None else None
@@ -156,13 +156,17 @@ class Census:
     def _own_tensor(self, tensor: torch.Tensor, hold: Hold) -> None:
         gradients = self._gradients
         # Not `isinstance`: Parameter's own answer to that asks the tensor for an attribute.
-        is_parameter = issubclass(type(tensor), torch.nn.Parameter) or _is_marked(tensor)
+        is_parameter = issubclass(type(tensor), torch.nn.Parameter) or self._is_marked(tensor)
         kind = kind_of(hold, is_parameter, gradients.is_leaf(tensor))
         self._own(tensor, kind, hold, _DIM(tensor) == 0, gradients.node(tensor) is not None)
         gradient = gradients.of(tensor)
         if gradient is not None:
             of = kinds.GRADIENT_OF_PARAMETER if is_parameter else kinds.GRADIENT_OF_INPUT
             self._own(gradient, of, Hold(hold, "grad"))
+
+    def _is_marked(self, tensor: torch.Tensor) -> bool:
+        """A parameter of another class than Parameter has this mark."""
+        return self._walk.read.of(tensor).get("_is_param") is True
 
     def _own_graph(self, tensor: torch.Tensor, root: Any, hold: Hold) -> None:
         gradients = self._gradients
@@ -205,11 +209,6 @@ class Census:
                 self._walk.add(unpack, step)
         if issubclass(type(node), torch.autograd.function.BackwardCFunction):
             self._walk.attributes(node, graph)
-
-
-def _is_marked(tensor: torch.Tensor) -> bool:
-    """A parameter of another class than Parameter has this mark."""
-    return attributes_of(tensor).get("_is_param") is True
 
 
 def _values(names: Any) -> list[torch.Tensor]:

@@ -8,7 +8,7 @@ import re
 from typing import Any, NamedTuple
 
 from . import _kinds as kinds
-from ._holders import NAMED_KEYS, Hold
+from ._holders import NAMED_KEYS, Hold, folded
 
 
 class Owner(NamedTuple):
@@ -79,23 +79,19 @@ class Finding:
 
 
 def words_of(hold: Hold) -> str:
-    """A path as one reads it: `local history of main() -> list of 312`. A chain of the same step is said once."""
+    """A path as one reads it: `local history of main() -> list of 312`. A chain of the same steps is said once."""
     said: list[str] = []
-    before, again, is_entry = "", 0, False
-    for step in (*hold.path(), None):
-        words = step.words() if step is not None else ""
-        if words == before:
-            again += 1
-            continue
-        if again:
-            said[-1] += f" ({again + 1} times)"
-        if step is not None and words.startswith((".", "[")) and said and not is_entry:
-            said[-1] = _behind_name(said[-1], words)
-        elif step is not None:
-            said.append(words)
-        before, again = words, 0
-        # An attribute of an entry is none of the container's.
-        is_entry = step is not None and step.how in ("entry", "key")
+    is_entry = False
+    for link, times in folded([(step.words(), step.how) for step in hold.path()]):
+        for words, how in link:
+            if words.startswith((".", "[")) and said and not is_entry:
+                said[-1] = _behind_name(said[-1], words)
+            else:
+                said.append(words)
+            # An attribute of an entry is none of the container's.
+            is_entry = how in ("entry", "key")
+        if times > 1:
+            said[-1] += f" ({times} times)" if len(link) == 1 else f" (the last {len(link)} steps {times} times)"
     return " -> ".join(said)
 
 
@@ -109,16 +105,16 @@ _NAME_OF_FUNCTION = re.compile(r"(.*`.*) of (\S+\(\))$")
 
 
 def steps_of(hold: Hold) -> list[dict[str, Any]]:
-    """The same for programs; `times` where a chain of the same step was folded."""
-    steps: list[dict[str, Any]] = []
+    """The same for programs; `times` where a chain was folded, and `together` where its links have several steps."""
+    steps = []
     for step in hold.path():
         all_facts = {"how": step.how, "name": step.name, "of": step.of, "size": step.size, "most": step.most}
-        facts = {key: value for key, value in all_facts.items() if value not in ("", 0, None)}
-        if steps and facts == {key: value for key, value in steps[-1].items() if key != "times"}:
-            steps[-1]["times"] = steps[-1].get("times", 1) + 1
-        else:
-            steps.append(facts)
-    return steps
+        steps.append({key: value for key, value in all_facts.items() if value not in ("", 0, None)})
+    told = []
+    for link, times in folded(steps):
+        often = {"times": times} if times > 1 else {}
+        told += [{**facts, **often, **({"together": len(link)} if len(link) > 1 else {})} for facts in link]
+    return told
 
 
 def holder_of(hold: Hold) -> Hold:
@@ -176,6 +172,11 @@ def why(kind: str, hold: Hold, is_scalar: bool, has_graph: bool = False) -> tupl
     return _VALUES
 
 
+def is_of_graph(cause: str) -> bool:
+    """Whether it is that a graph is kept alive."""
+    return cause.startswith("a graph is kept alive")
+
+
 def _graph(kind: str, hold: Hold, is_scalar: bool, ways: set[str]) -> tuple[str, str]:
     if "frame" in ways:
         return _EXCEPTION
@@ -229,6 +230,11 @@ LONGER = (
     "a tensor is made of itself in each step, longer every time",
     "Keep what you need of each step (a number, or a host copy), bound its length (`seen[-1000:].clone()`), or begin anew with "
     "each epoch.",
+)
+HOLDER_NOT_KNOWN = "holder not known: other threads were computing"
+NOT_LOOKED = (
+    "what this line makes outlives its steps; who holds it could not be looked for beside threads that never rest",
+    "Let the other threads wait at the end of a step once in a while, or watch a run in which they do not compute.",
 )
 _CAUSES = {
     kinds.SLICE: (

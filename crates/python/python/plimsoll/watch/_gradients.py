@@ -34,7 +34,11 @@ class Gradients:
         self._moment = Moment(patience)
 
     def __enter__(self) -> Gradients:
-        self._moment.__enter__()
+        try:
+            self._moment.__enter__()
+        except BaseException:  # of a handler of the program, when the moment had begun
+            self._moment.__exit__(None, None, None)
+            raise
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, traceback: TracebackType | None) -> None:

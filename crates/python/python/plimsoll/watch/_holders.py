@@ -16,16 +16,21 @@ import sys
 import threading
 import types
 import weakref
-from typing import Any, Iterator
+from typing import Any, TypeVar
 
-from ._places import is_user_code, is_user_file
+from ._attributes import Attributes, is_programs_module, names_in, names_of_threads
+from ._places import is_user_code
 
 # Objects that are visited before the walk gives up.
 MOST_OBJECTS = 300_000
 # Entries of one container that are visited, the latest: what grows is at the end.
 MOST_ENTRIES = 20_000
+# Steps of one link of a chain that is told once.
+LONGEST_LINK = 4
 # Mappings up to this length name their keys; longer ones are told by their length.
 NAMED_KEYS = 16
+
+_T = TypeVar("_T")
 
 # Python's functions that have to do with the dictionary of a frame's locals; `vars` only without arguments.
 _ASKS_FOR_LOCALS = {"locals", "vars", "eval", "exec"}
@@ -61,15 +66,14 @@ class Hold:
 
     def edge(self) -> tuple[tuple[str, str, str], ...]:
         """The path as names alone, without lengths: the same in every walk. A chain of objects that hold each other
-        (`.next.next.next`) is one step."""
-        steps: list[tuple[str, str, str]] = []
-        for hold in self.path():
+        (`.next.next.next`) is one link of it."""
+        steps = [
             # Lengths and keys of a dictionary change as it grows.
-            name = "" if hold.how == "item" else hold.name
-            step = ("entry" if hold.how == "item" else hold.how, name, "" if hold.how == "graph" else hold.of)
-            if not steps or steps[-1] != step:
-                steps.append(step)
-        return tuple(steps)
+            ("entry" if hold.how == "item" else hold.how, "" if hold.how == "item" else hold.name,
+             "" if hold.how == "graph" else hold.of)
+            for hold in self.path()
+        ]  # fmt: skip
+        return tuple(step for link, _ in folded(steps) for step in link)
 
     @property
     def is_optimizer_state(self) -> bool:
@@ -105,6 +109,26 @@ class Hold:
         return many[self.how]
 
 
+def folded(steps: list[_T]) -> list[tuple[list[_T], int]]:
+    """Steps that come again and again behind each other, once, and how often: a chain whose links are up to `LONGEST_LINK` steps
+    long."""
+    found = []
+    at = 0
+    while at < len(steps):
+        length, times = 1, 1
+        for length in range(1, LONGEST_LINK + 1):
+            link, times = steps[at : at + length], 1
+            while steps[at + times * length : at + (times + 1) * length] == link:
+                times += 1
+            if times > 1:
+                break
+        if times == 1:
+            length = 1
+        found.append((steps[at : at + length], times))
+        at += length * times
+    return found
+
+
 class Walk:
     """Everything that is reachable by name. `on_object` is told each object with its hold once; where it answers True
     the walk does not look inside."""
@@ -115,6 +139,8 @@ class Walk:
         self._skip_names = {edge[-1][1] for edge in skip_edges}
         self.on_object = on_object
         self.is_complete = True
+        # How attributes are read, as the census behind the tensors does too.
+        self.read = Attributes()
         self._keep: list[Any] = []
         self._queue: collections.deque[tuple[Any, Hold]] = collections.deque()
 
@@ -122,10 +148,7 @@ class Walk:
         self._keep.clear()
         self._queue.clear()
         self.on_object = None
-        # They name classes of the program, which may hold tensors.
-        _dict_slots.clear()
-        _base_slots.clear()
-        _member_slots.clear()
+        self.read.forget()
 
     def add(self, value: Any, hold: Hold) -> None:
         if value is None or type(value) in _LEAVES or id(value) in self.seen:
@@ -142,9 +165,8 @@ class Walk:
 
     def user_globals(self) -> None:
         for name, module in list(sys.modules.items()):
-            file = _module_file(module)
-            if name == "__main__" or (file and is_user_file(file)):
-                self._names_of(vars(module), name)
+            if name == "__main__" or is_programs_module(name, module):
+                self._names_of(names_in(module), name)
 
     def finalizers(self, wanted: type) -> None:
         """Arguments that `weakref.finalize` keeps for an object that lives: no name of the program leads to them. Only
@@ -167,7 +189,7 @@ class Walk:
         """The same of everything that was imported: what a library caches is found here, slowly."""
         for name, module in list(sys.modules.items()):
             if type(module) is types.ModuleType and not name.startswith(__package__ or __name__):
-                self._names_of(vars(module), name)
+                self._names_of(names_in(module), name)
 
     def _names_of(self, names: dict[str, Any], module: str) -> None:
         for name, value in list(names.items()):
@@ -206,8 +228,7 @@ class Walk:
                 self.add(one, Hold(None, "loop", "", kind.__name__))
                 continue
             if kind not in is_iterator:
-                classes = list(_class_dicts(kind))
-                is_iterator[kind] = any("__next__" in names and _is_user_class(names) for names in classes)
+                is_iterator[kind] = self.read.is_iterator_of_user(kind)
             if is_iterator[kind]:
                 self.add(one, Hold(None, "loop", "", kind.__name__))
 
@@ -268,9 +289,13 @@ class Walk:
             self._memoised(value, hold)
         elif issubclass(kind, type):
             self._class(value, hold)
-        elif (base := _base_slot(kind)) is not None:
+        elif self.read.is_array(kind):
             # The collector knows nothing of arrays: one made of a tensor has it as its base.
-            self.add(base.__get__(value), Hold(hold, "inside", "", kind.__name__))
+            self.add(self.read.base(value), Hold(hold, "inside", "", kind.__name__))
+            length, entries = self.read.entries(value)
+            step = Hold(hold, "entry", "", kind.__name__, length)
+            for entry in entries[-MOST_ENTRIES:]:
+                self.add(entry, step)
             self.attributes(value, hold)
         else:
             self._instance(value, hold)
@@ -314,7 +339,7 @@ class Walk:
             self.add(item, Hold(hold, "attribute", str(attribute)))
 
     def _memoised(self, cached: Any, hold: Hold) -> None:
-        wrapped = cached.__wrapped__ if "__wrapped__" in attributes_of(cached) else None
+        wrapped = cached.__wrapped__ if "__wrapped__" in self.read.of(cached) else None
         name = getattr(wrapped, "__name__", "a function") if type(wrapped) is types.FunctionType else "a function"
         step = Hold(hold, "cache", "", name, cached.cache_info().currsize, cached.cache_info().maxsize)
         for item in gc.get_referents(cached):
@@ -330,7 +355,7 @@ class Walk:
 
     def _class(self, kind: type, hold: Hold) -> None:
         names = type.__dict__["__dict__"].__get__(kind)
-        if not _is_user_class(names):
+        if not self.read.is_of_user(kind):
             return
         for name, value in list(names.items()):
             if name not in ("__dict__", "__weakref__"):
@@ -339,44 +364,40 @@ class Walk:
     def _instance(self, value: Any, hold: Hold) -> None:
         self.attributes(value, hold)
         self._its_class(value, hold)
-        step = None
-        for inner in gc.get_referents(value):
+        referents = gc.get_referents(value)
+        if issubclass(type(value), threading.local):
+            for names in names_of_threads(referents):
+                self._attributes_in(names, hold)
+        for inner in referents:
             if not issubclass(type(inner), type):
-                step = step or Hold(hold, "inside", "", type(value).__name__)
-                self.add(inner, step)
+                # One for each: who else holds the same is looked for without the one that is named.
+                self.add(inner, Hold(hold, "inside", "", type(value).__name__))
 
     def _its_class(self, value: Any, hold: Hold) -> None:
         for kind in type.__dict__["__mro__"].__get__(type(value)):
-            if id(kind) not in self.seen and _is_user_class(type.__dict__["__dict__"].__get__(kind)):
+            if id(kind) not in self.seen and self.read.is_of_user(kind):
                 self.add(kind, Hold(None, "global", kind.__name__, "__main__"))
 
     def attributes(self, value: Any, hold: Hold) -> None:
         """Goes on with what an object holds under names."""
-        names = attributes_of(value)
+        names = self.read.of(value)
         if names:
-            # Known under their own names; the dictionary itself is no step of the path.
-            self.seen.add(id(names))
-            # PyTorch's and Plimsoll's, and one of the program's own that is like them.
-            is_optimizer = "state" in names and "param_groups" in names
-            for name, item in list(names.items()):
-                self.add(item, Hold(hold, "attribute", str(name), "optimizer" if is_optimizer and name == "state" else ""))
-        for name, slot in _slots(type(value)):
+            self._attributes_in(names, hold)
+        for name, slot in self.read.slots(type(value)):
             try:
                 self.add(slot.__get__(value), Hold(hold, "attribute", name))
             except AttributeError:  # not assigned
                 pass
 
-
-_base_slots: dict[type, Any] = {}
-
-
-def _base_slot(kind: type) -> Any:
-    """How a NumPy array says whose memory it has; None for other types."""
-    if kind not in _base_slots:
-        array = getattr(sys.modules.get("numpy"), "ndarray", None)
-        is_array = type(array) is type and issubclass(kind, array)
-        _base_slots[kind] = type.__dict__["__dict__"].__get__(array)["base"] if is_array else None
-    return _base_slots[kind]
+    def _attributes_in(self, names: dict[str, Any], hold: Hold) -> None:
+        # Known under their own names; the dictionary itself is no step of the path.
+        self.seen.add(id(names))
+        # PyTorch's and Plimsoll's, and one of the program's own that is like them.
+        is_optimizer = dict.__contains__(names, "state") and dict.__contains__(names, "param_groups")
+        for name, item in list(dict.items(names)):
+            # A key of another type may have words of its own.
+            said = name if type(name) is str else type(name).__name__
+            self.add(item, Hold(hold, "attribute", said, "optimizer" if is_optimizer and said == "state" else ""))
 
 
 def _frame_of_user(waiting: Any) -> types.FrameType | None:
@@ -403,58 +424,3 @@ def _asks_for_locals(code: types.CodeType, names: dict[str, Any]) -> bool:
 
 
 _CALLS = ("CALL", "PRECALL", "CALL_FUNCTION")
-
-
-def _module_file(module: Any) -> str | None:
-    file = vars(module).get("__file__") if isinstance(module, types.ModuleType) else None
-    return file if type(file) is str else None
-
-
-def _is_user_class(names: Any) -> bool:
-    module = names.get("__module__")
-    if module == "__main__":
-        return True
-    file = _module_file(sys.modules.get(module)) if type(module) is str else None
-    return file is not None and is_user_file(file)
-
-
-def _class_dicts(kind: type) -> Iterator[Any]:
-    for base in type.__dict__["__mro__"].__get__(kind):
-        yield type.__dict__["__dict__"].__get__(base)
-
-
-_dict_slots: dict[type, Any] = {}
-
-
-def attributes_of(value: Any) -> dict[str, Any]:
-    """The attributes of an object, through the interpreter's own descriptor: a class may define `__dict__`
-    otherwise."""
-    kind = type(value)
-    if kind is threading.local:
-        # It has no descriptor; this is what the current thread has in it.
-        return threading.local.__getattribute__(value, "__dict__")  # type: ignore[no-any-return]
-    if kind not in _dict_slots:
-        found = next((names["__dict__"] for names in _class_dicts(kind) if "__dict__" in names), None)
-        _dict_slots[kind] = found if type(found) is types.GetSetDescriptorType else None
-    slot = _dict_slots[kind]
-    try:
-        names = slot.__get__(value) if slot is not None else {}
-    except Exception:
-        return {}
-    return names if issubclass(type(names), dict) else {}
-
-
-_member_slots: dict[type, list[tuple[str, Any]]] = {}
-
-
-def _slots(kind: type) -> list[tuple[str, Any]]:
-    if kind not in _member_slots:
-        _member_slots[kind] = [
-            (name, member)
-            for names in _class_dicts(kind)
-            if _is_user_class(names)
-            for name, member in list(names.items())
-            if type(member) is types.MemberDescriptorType
-        ]
-    return _member_slots[kind]
-

@@ -20,6 +20,7 @@ from ._holders import Hold
 from ._levels import resident_bytes
 from ._live_socket import VERSION, LiveSocket
 from ._render import size
+from ._undisturbed import own_threads
 
 # Whoever asked longer ago does not look any more.
 LOOKS_FOR = 5.0
@@ -85,6 +86,7 @@ class Live:
 
     def leave_child(self) -> None:
         self._is_over = True
+        own_threads.clear()
         self._socket.leave()
 
     # ---- the program's thread, at the end of a step ----
@@ -130,6 +132,7 @@ class Live:
 
     def _serve(self) -> None:
         due = time.monotonic() + (self._every or 0.0)
+        own_threads.add(_thread.get_ident())
         try:
             while not self._is_over and self._session.is_running:
                 now = time.monotonic()
@@ -145,6 +148,8 @@ class Live:
             if not self._is_over:
                 self._session.limits.setdefault(f"figures were served no longer: {type(error).__name__}: {error}")
         finally:
+            # Another thread may get its number.
+            own_threads.discard(_thread.get_ident())
             self._socket.close()
             self._socket.leave()
 

@@ -138,8 +138,9 @@ class Making:
         self.on_join: Any = None
         self.full = False
         self.trouble: str | None = None
-        # Why the latest window could not be opened.
+        # Why the latest window could not be opened; `is_elsewhere` if another thread has it.
         self.refused = ""
+        self.is_elsewhere = False
         self._mode: _Noting | None = None
         self._thread = 0
         # Whether operations outside `inference_mode()` come to the mode: leaving such a block puts back
@@ -208,9 +209,12 @@ class Making:
         if self._mode is not None and not self._is_on():
             # It was put on in backward, which puts the stack back afterwards, or in a thread that has ended.
             self._mode = None
+        self.is_elsewhere = self._mode is not None and not self.is_here
+        if self.is_elsewhere:
+            self.refused = "a window is open in another thread: lines of this one are not noted"
+            return False
         if self._mode is not None:
-            self.is_noting = True
-            self._since = self.step
+            self.is_noting, self._since, self.refused = True, self.step, ""
             return True
         if _get_current_dispatch_mode() is not None:
             self.refused = "the program has a dispatch mode of its own on: lines are not noted under it"
@@ -226,8 +230,13 @@ class Making:
             return False
         self._mode, self._thread = mode, threading.get_ident()
         self._is_outside = not torch.is_inference_mode_enabled()
-        self.is_noting, self._since = True, self.step
+        self.is_noting, self._since, self.refused = True, self.step, ""
         return True
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is this thread in which the window is open."""
+        return self._mode is not None and self._thread == threading.get_ident()
 
     def _is_on(self) -> bool:
         """Whether the mode is still on: in this thread, or in another one that goes on, which alone can take it off."""
@@ -289,8 +298,11 @@ class Making:
         self.pass_begun()
         if self.is_noting:
             self.be_heard()
+        if self.is_noting and not self.is_here:
+            # Another thread has ended this step: that of the window's own goes on.
+            return
         if self.is_noting and self._since < step:
-            self.noted.append(step - 1)
+            self.noted.append(self.step)
             if len(self.noted) > 2 * MOST_NOTED:
                 self._forget_old()
         elif self._mode is not None and not self.is_noting:

@@ -7,7 +7,21 @@ import collections
 from typing import Any, Callable, Iterable, NamedTuple
 
 from . import _kinds as kinds
-from ._findings import LONGER, Finding, Owner, as_container, container_of, holder_of, name_of, steps_of, why, words_of
+from ._findings import (
+    HOLDER_NOT_KNOWN,
+    LONGER,
+    NOT_LOOKED,
+    Finding,
+    Owner,
+    as_container,
+    container_of,
+    holder_of,
+    is_of_graph,
+    name_of,
+    steps_of,
+    why,
+    words_of,
+)
 from ._growth import TOLERATED_BYTES, VERDICT_STEPS, Suspect
 from ._holders import Hold
 from ._nodes import GrowingNodes
@@ -195,6 +209,16 @@ def unseen_finding(growing: Any, step: int) -> Finding:
     return _of_holder(growing, growing.owner, growing.owner.kind, growing.storages_per_step, step)
 
 
+def unnamed_finding(suspect: Suspect, step: int) -> Finding:
+    """Of a line that leaves something behind, whose holder could not be looked for."""
+    cause, remedy = NOT_LOOKED
+    finding = Finding(
+        suspect.bytes_per_step, len(suspect.rows) / suspect.judged_steps, [], kinds.NOT_KNOWN, HOLDER_NOT_KNOWN, [], [],
+        cause, remedy, seen_at_step=step,
+    )  # fmt: skip
+    return _at(finding, suspect.place)
+
+
 class Longer(NamedTuple):
     """What a line has joined so far."""
 
@@ -330,9 +354,9 @@ def _others(holds: list[Hold], left: Callable[[Any], Hold | None], look: Any) ->
 
 def is_one_pass(finding: Finding) -> bool:
     """Values that a loop gathers in a list of its own, over one pass and without learning: that may be its
-    purpose."""
+    purpose. Nobody gathers graphs on purpose."""
     ways = [step["how"] for step in finding.path]
-    return finding.kind == kinds.VALUE and ways in (["local", "entry"], ["global", "entry"])
+    return finding.kind == kinds.VALUE and not is_of_graph(finding.cause) and ways in (["local", "entry"], ["global", "entry"])
 
 
 def bound_of(hold: Hold) -> int | None:

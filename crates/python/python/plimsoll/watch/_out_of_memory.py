@@ -38,8 +38,10 @@ def is_out_of_memory(error: BaseException | None) -> bool:
     kind = type(error)
     if issubclass(kind, (torch.OutOfMemoryError, MemoryError)):
         return True
-    # A class of the program's own may do anything when it is asked for its text.
-    return kind is RuntimeError and "can't allocate memory" in str(error)
+    # A class of the program's own may do anything when it is asked for its text, as may what it
+    # has put into the error.
+    said = error.args[:1] if kind is RuntimeError and error is not None else ()
+    return bool(said) and type(said[0]) is str and "can't allocate memory" in said[0]
 
 
 class Shortages:
@@ -94,7 +96,15 @@ class Shortages:
             self.raised(error)
 
     def raised(self, error: BaseException) -> None:
-        """An error that may be one. It comes from several places on its way, and CUDA's has been told already."""
+        """An error that may be one. It comes from several places on its way, and CUDA's has been told already. It must arrive
+        whatever happens here."""
+        try:
+            self._follow(error)
+        except Exception as other:
+            if is_programs_own(other):
+                raise
+
+    def _follow(self, error: BaseException) -> None:
         if self._has_observer and issubclass(type(error), torch.OutOfMemoryError):
             return
         last, depth = self._last

@@ -84,7 +84,7 @@ def page(session: Any, is_final: bool = True) -> str:
     filled = [[one.held_by, size(one.bytes), str(one.storages), f"{one.kind}, {one.line or 'line not noted'}"]
               for one in session.fillings]  # fmt: skip
     parts.append(_table("Out of memory: what was alive", ["held by", "bytes", "storages", "kind and line"], filled))
-    said = "".join(f"<li>{escape(note)}</li>" for note in notes(session))
+    said = "".join(f"<li>{escape(note)}</li>" for note in notes(session, is_final))
     parts.append(f"<ul>{said}</ul>" if said else "")
     share = session.cost_seconds / session.watched_seconds if session.watched_seconds else 0.0
     parts.append(f"<p>The watch took {session.cost_seconds:.2f} s, {share:.0%} of the time.</p>")

@@ -12,6 +12,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from ._making import Making
+from ._places import is_programs_own
 
 FORWARD, BACKWARD, OPTIMIZER = "forward", "backward", "optimizer step"
 PHASES = (FORWARD, BACKWARD, OPTIMIZER)
@@ -41,6 +42,8 @@ class Phases:
         self._ends_before: dict[str, int] = {}
         self._depth = 0
         self._undo: list[Callable[[], None]] = []
+        # Is told what goes wrong here.
+        self.on_trouble: Callable[[Exception], None] = lambda _: None
 
     def start(self) -> None:
         self._making.phase = FORWARD
@@ -80,12 +83,19 @@ class Phases:
 
     def _begin(self, phase: str) -> None:
         # Between backward and the optimizer's step is neither (gradients are clipped).
-        self._mark(FORWARD if phase == BACKWARD else None)
-        self._making.phase = phase
+        self._pass(FORWARD if phase == BACKWARD else None, phase)
 
     def _end(self, phase: str) -> None:
-        self._mark(phase)
-        self._making.phase = FORWARD
+        self._pass(phase, FORWARD)
+
+    def _pass(self, ended: str | None, begun: str) -> None:
+        try:
+            self._mark(ended)
+            self._making.phase = begun
+        except Exception as error:  # the program goes on whatever happens here
+            if is_programs_own(error):
+                raise
+            self.on_trouble(error)
 
     def _mark(self, phase: str | None) -> None:
         making = self._making

@@ -8,6 +8,7 @@ import textwrap
 import types
 from typing import Any
 
+from ._attributes import names_in
 from ._findings import Finding, object_of
 from ._growth import SETTLE_STEPS, SUSPECT_STEPS, WARM_UP_STEPS
 from ._kinds import NODES
@@ -49,9 +50,12 @@ def finding_lines(finding: Finding, verdict: str) -> list[str]:
     return lines
 
 
-def notes(session: Any) -> list[str]:
+def notes(session: Any, is_final: bool) -> list[str]:
     """What is not blamed on a line, and what could not be seen."""
-    said = list(session.limits)
+    said = []
+    if is_final and is_too_short(session):
+        said.append(f"too few steps to judge; {LEAST_STEPS} are needed, or mark them with `watch.step()`")
+    said += session.limits
     if session.put_off_words:
         said.append(session.put_off_words)
     if session.making.full:
@@ -60,18 +64,18 @@ def notes(session: Any) -> list[str]:
         said.append("it watches PyTorch's tensors; those of Plimsoll are watched by `plimsoll.LeakWatch()`")
     each = session.levels.resident.growth_per_step()
     told = sum(finding.bytes_per_step for finding in session.findings)
-    if each > 2 * told:
-        said.append(
-            f"the process grows by {size(each)} a step, of which tensors explain {size(told)}: the rest is not tensors "
-            "(Python objects, a library, fragmentation)"
-        )
+    if each > 2 * told and not session.is_put_off:
+        rest = "not tensors (Python objects, a library, fragmentation)"
+        # What the optimizers of other threads leave behind is counted by nobody.
+        rest = f"made in other threads that learn, or {rest}" if session.steps.learns_elsewhere else rest
+        said.append(f"the process grows by {size(each)} a step, of which tensors explain {size(told)}: the rest is {rest}")
     return said
 
 
 def _names_plimsoll() -> bool:
     """Whether the program has imported Plimsoll: `python -m plimsoll.watch` does so by itself."""
-    modules = (value for value in vars(sys.modules["__main__"]).values() if type(value) is types.ModuleType)
-    return any(str(vars(module).get("__name__")).partition(".")[0] == "plimsoll" for module in modules)
+    modules = (value for value in list(names_in(sys.modules.get("__main__")).values()) if type(value) is types.ModuleType)
+    return any(str(names_in(module).get("__name__")).partition(".")[0] == "plimsoll" for module in modules)
 
 
 def levels_of(session: Any) -> dict[str, dict[str, float]]:
@@ -139,9 +143,7 @@ def text(session: Any, is_final: bool = True) -> str:
             lines += ["    note     bounded, or gathered in one pass: told, and not counted"]
     lines += _levels(session) + _phases(session)
     lines += _fillings(session)
-    if is_final and is_too_short(session):
-        lines += [f"  note: too few steps to judge; {LEAST_STEPS} are needed, or mark them with `watch.step()`"]
-    for note in notes(session):
+    for note in notes(session, is_final):
         lines += textwrap.wrap(note, WIDTH, initial_indent="  note: ", subsequent_indent="    ")
     share = session.cost_seconds / session.watched_seconds if session.watched_seconds else 0.0
     lines += [f"  the watch took {session.cost_seconds:.2f} s, {share:.0%} of the time (windows of a dispatch mode)"]
@@ -162,7 +164,7 @@ def as_json(session: Any, is_final: bool = True) -> str:
         "out_of_memory": [filling._asdict() for filling in session.fillings],
         "levels_growing": levels_of(session),
         "phases": [phase._asdict() for phase in session.phase_table],
-        "notes": notes(session),
+        "notes": notes(session, is_final),
         "cost_seconds": round(session.cost_seconds, 4),
         "watched_seconds": round(session.watched_seconds, 4),
         "rows": len(session.making.rows),

@@ -38,6 +38,7 @@ from ._naming import (
     nodes_finding,
     others_of,
     others_of_nodes,
+    unnamed_finding,
     unseen_finding,
 )
 from ._nodes import Nodes
@@ -104,6 +105,7 @@ class Session:
         self.shortages = Shortages(self)
         self.making.on_error = lambda error: self.shortages.noted(error)
         self.steps.on_call = self.making.be_heard
+        self.steps.on_trouble = self._give_up
         # What was alive at the latest look, where it is asked for.
         self.keeps_snapshot = False
         self.snapshot: Snapshot | None = None
@@ -130,13 +132,15 @@ class Session:
         self._is_busy = False
         self._has_given_up = False
         # Looks that were put off, the latest step of one, and the clock before which none is tried
-        # again; `_is_put_off` as long as none has been taken since.
+        # again; `is_put_off` as long as none has been taken since.
         self.put_off = 0
         self.put_off_at = 0
-        self._is_put_off = False
+        self.is_put_off = False
         self._try_at = 0.0
         self._spent_waiting = 0.0
         self._asked: Any = None
+        # Which thread has ended the latest step.
+        self._clock_thread = 0
         self._judge_at = 0.0
         # By whether they were noted: steps, their seconds, and what each of the latest took.
         self._durations: dict[bool, list[float]] = {True: [0, 0.0], False: [0, 0.0]}
@@ -200,6 +204,7 @@ class Session:
     def follow_phases(self) -> None:
         """To be called before `start`."""
         self.phases = Phases(self.making)
+        self.phases.on_trouble = self._give_up
 
     @property
     def phase_table(self) -> list[Phase]:
@@ -212,8 +217,9 @@ class Session:
     # ---- steps ----
 
     def _enter(self, work: Callable[[], None], waits: bool = False) -> None:
-        """The one way into the watch while the program runs: whatever goes wrong in there ends the watch, and the program goes
-        on. Only what the program itself has raised, in a handler of a signal, is raised in it."""
+        """The one way to what is done at the end of a step: whatever goes wrong in there ends the watch, and the program goes
+        on. Only what the program itself has raised, in a handler of a signal, is raised in it. What hears of steps, phases and
+        errors on the way here is guarded by its own files, to the same end."""
         if not self.is_running or self._has_given_up or not self._lock.acquire(blocking=waits):
             return
         was_busy, self._is_busy = self._is_busy, True
@@ -227,15 +233,19 @@ class Session:
         finally:
             self._is_busy = was_busy
             if not was_busy:
+                Moment.leave_rest()
                 self.own_seconds += time.perf_counter() - began
             self._lock.release()
 
     def _give_up(self, error: Exception) -> None:
+        if self._has_given_up:
+            return
         self._has_given_up = True
         self.making.is_noting = False
         self._limit(f"the watch stopped at step {self.steps.count}: {type(error).__name__}: {error}")
         self.making.close()
-        self._stop_following()
+        self.shortages.stop()
+        self.steps.rest()
 
     def _step_ended(self, is_new_clock: bool) -> None:
         def work() -> None:
@@ -260,6 +270,7 @@ class Session:
 
     def _tick(self, is_new_clock: bool) -> None:
         step = self.steps.count
+        self._clock_thread = threading.get_ident()
         self._sequence.append(_get_sequence_nr())
         self.making.tick(step)
         self.shortages.follow_device()
@@ -277,7 +288,8 @@ class Session:
             if self.live is not None:
                 self.live.step_ended(step, lambda: self._census(has_modules=True, must_be_whole=False))
         if not self.windows.tick(step):
-            self._limit(self.making.trouble or self.making.refused)
+            if self.making.trouble or not self.making.is_elsewhere:
+                self._limit(self.making.trouble or self.making.refused)
         if self.windows.alarmed:
             # Small results may hold large graphs: count nodes now and after the window.
             self._census_at |= {step + 1, step + WINDOW_STEPS}
@@ -287,7 +299,7 @@ class Session:
         """Where nothing is due for some time, steps are only counted until something is."""
         if self.making.rows or self.making.is_open or self.suspects or self._found or self.on_findings is not None:
             return
-        if self._is_put_off:
+        if self.is_put_off:
             return
         if self.live is not None and self.live.is_looked_at:
             return
@@ -296,10 +308,15 @@ class Session:
             self.steps.quiet_until = self.windows.switch_at
 
     def _pass_ended(self) -> None:
-        if self.steps.epochs:
+        if self.steps.epochs and self._clock_thread == threading.get_ident():
             self._enter(lambda: self.making.pass_ended(self.steps.epochs))
 
     def _pass_begun(self) -> None:
+        if self._clock_thread != threading.get_ident():
+            # A thread that reads batches for another, which ends the steps.
+            if self.making.is_here:
+                self._enter(self.making.close)
+            return
         if self.making.epoch or self.making.is_between:
             self._enter(self.making.pass_begun)
 
@@ -314,9 +331,12 @@ class Session:
 
     def _last_look(self) -> None:
         """At the end of a run, where one was put off and nothing is known: what names lead to by then can still be told."""
-        if self._is_put_off and not self._found:
+        if self.is_put_off and not self._found:
             with self.making.paused():
                 self._look(self.steps.count, LAST_PATIENCE)
+            # What was held while the program ran may be gone by now: that nothing is found says
+            # nothing.
+            self.is_put_off = self.is_put_off or not self._found
 
     # ---- judgement ----
 
@@ -350,7 +370,7 @@ class Session:
         return step % (JUDGE_EVERY if is_fresh else JUDGE_BETWEEN) == 0 and time.perf_counter() >= self._judge_at
 
     def _is_census_due(self, step: int) -> bool:
-        if self._is_put_off:
+        if self.is_put_off:
             return time.perf_counter() >= self._try_at
         last, took = self._last_census
         is_cheap = took < SLOW_SECONDS
@@ -431,12 +451,12 @@ class Session:
                 self._waited = moment.waited
                 self._name(step)
             self._census_at = {at for at in self._census_at if at > step}
-            if self._is_put_off:
+            if self.is_put_off:
                 # Those that would have come meanwhile: growth is told by several.
-                self._is_put_off = False
+                self.is_put_off = False
                 self._census_at |= {step + apart for apart in MADE_UP_AFTER}
         except PutOff:
-            self._is_put_off = True
+            self.is_put_off = True
             self.put_off += 1
             self.put_off_at = step
             now = time.perf_counter()
@@ -472,7 +492,7 @@ class Session:
         named: list[Finding] = []
         for group in groups.values():
             if group.bytes_per_step >= TOLERATED_BYTES:
-                others = others_of(group, self._census) if took < SLOW_SECONDS else []
+                others = self._others(others_of, group) if took < SLOW_SECONDS else []
                 finding = finding_of(group, others, step)
                 if finding is not None:
                     named.append(finding)
@@ -489,8 +509,15 @@ class Session:
 
     def _nodes_found(self, step: int, is_cheap: bool) -> list[Finding]:
         growing = self.nodes.growing()
-        others = [others_of_nodes(one, self._census) if is_cheap else [] for one in growing]
+        others = [self._others(others_of_nodes, one) if is_cheap else [] for one in growing]
         return [nodes_finding(one, held_by, step) for one, held_by in zip(growing, others)]
+
+    def _others(self, look: Callable[[Any, Any], list[Hold]], growing: Any) -> list[Hold]:
+        """Who else holds it, where that can be looked at too: who holds it first is known in any case."""
+        try:
+            return look(growing, self._census)
+        except PutOff:
+            return []
 
     def _name_cycles(self, unknown: list[tuple[Suspect, Row]], step: int) -> list[tuple[Suspect, Row]]:
         """Those that no cycle holds. What one look finds is told together, and its lines are known from then on."""
@@ -514,8 +541,17 @@ class Session:
     @property
     def findings(self) -> list[Finding]:
         """What grows so far, or, once stopped, the verdicts and notes; the largest first."""
-        found = [finding for finding in (*self._found, *self._cycles) if not self.excluded.has(finding)]
+        unnamed = self._unnamed() if self.is_put_off else []
+        found = [finding for finding in (*self._found, *self._cycles, *unnamed) if not self.excluded.has(finding)]
         return sorted(found, key=lambda finding: -finding.bytes_per_step)
+
+    def _unnamed(self) -> list[Finding]:
+        """Lines that grow whose holders could not be looked for. They may be wanted, so they are no verdict."""
+        told = {line for finding in (*self._found, *self._cycles) for line in finding.lines}
+        excluded = self.excluded.keys()
+        suspects = (one._replace(rows=[row for row in one.rows if row.key not in excluded]) for one in self.suspects.values())
+        found = [unnamed_finding(one, self.put_off_at) for one in suspects if one.bytes_per_step >= TOLERATED_BYTES]
+        return [finding for finding in found if finding.line not in told]
 
     @property
     def verdicts(self) -> list[Finding]:
@@ -550,8 +586,10 @@ class Session:
         enough = {str(place) for place, suspect in self.suspects.items() if suspect.judged_steps >= VERDICT_STEPS}
         for finding in self._found:
             finding.is_verdict = finding.is_verdict or any(line in enough for line in finding.lines)
+        if self.steps.rank >= OPTIMIZER or self.steps.epochs > 1 or self.steps.has_learnt:
+            return
         for finding in self._found:
-            if self.steps.rank < OPTIMIZER and self.steps.epochs <= 1 and (finding.cause == LONGER[0] or is_one_pass(finding)):
+            if finding.cause == LONGER[0] or is_one_pass(finding):
                 finding.is_note = True
                 finding.is_verdict = False
 
@@ -561,7 +599,7 @@ class Session:
         if not self.put_off:
             return None
         looks = f"{self.put_off} look{'' if self.put_off == 1 else 's'} (the last at step {self.put_off_at})"
-        left = ", and none was taken since: what gradients and graphs hold is not told" if self._is_put_off else ""
+        left = ", and none was taken since: what gradients and graphs hold is not told" if self.is_put_off else ""
         return f"other threads were computing: {looks} had to be put off{left}"
 
     def _limit(self, what: str) -> None:

@@ -5,13 +5,16 @@ does what is due then."""
 from __future__ import annotations
 
 import collections
+import contextlib
 import functools
 import importlib
 import sys
+import threading
 import weakref
 from typing import Any, Callable
 
-from ._places import place_of_waiting
+from ._attributes import attributes_of
+from ._places import is_programs_own, place_of_waiting
 
 # What tells steps, from the weakest to the strongest.
 NOTHING, MODULE, BACKWARD, LOADER, OPTIMIZER, EXPLICIT = range(6)
@@ -20,6 +23,8 @@ TOLD_BY = (
 )  # fmt: skip
 # As many ticks of others without one of the clock's own, and another takes over.
 QUIET_TICKS = 4
+# The same of another thread, which may have the interpreter for some time.
+QUIET_ELSEWHERE = 64
 
 
 class Steps:
@@ -39,6 +44,11 @@ class Steps:
         self.on_pass_end, self.on_batch = on_pass_end, on_batch
         # Told before calls of modules, while they are counted.
         self.on_call: Callable[[], None] = lambda: None
+        # Is told what goes wrong here; without it that is raised.
+        self.on_trouble: Callable[[Exception], None] | None = None
+        # Whether gradients have been computed: values are gathered beside learning then, not by a
+        # pass that only predicts.
+        self.has_learnt = False
         # Steps since the beginning, by whatever told them; `on_step` is not called before this one.
         self.count = 0
         self.quiet_until = 0
@@ -51,7 +61,12 @@ class Steps:
         # Steps of other optimizers like the clock since its own last one, and between its last two.
         self._alike = 0
         self._alike_between = 0
-        self._depth = 0
+        # The thread of the clock, and the steps of optimizers like it in other threads since its
+        # step of that count.
+        self._thread = 0
+        self._elsewhere = self._elsewhere_at = 0
+        # Of calls of modules within each other, in each thread.
+        self._depths = threading.local()
         self._loaders = collections.deque([lambda: None], maxlen=4)
         self._is_new = False
         # The counts at which the clock took over and the epoch began.
@@ -70,6 +85,11 @@ class Steps:
         """The steps of what tells them now."""
         return self.count - self._clock_began
 
+    @property
+    def learns_elsewhere(self) -> bool:
+        """Whether optimizers like the clock step in other threads."""
+        return self._elsewhere > 0
+
     def start(self) -> None:
         # Not as an attribute: PyTorch takes the module's name away from the package.
         optimizers = importlib.import_module(f"{self._framework.__name__}.optim.optimizer")
@@ -85,6 +105,12 @@ class Steps:
         for undo in self._undo:
             undo()
         self._undo.clear()
+        self._end_calls()
+        self._end_backward()
+
+    def rest(self) -> None:
+        """Tells nothing any more. Its hook stays until `stop`: PyTorch fails if one is taken away while it calls them."""
+        self.quiet_until = sys.maxsize
         self._end_calls()
         self._end_backward()
 
@@ -117,8 +143,21 @@ class Steps:
         self._alike = self._alike_between = 0
         if rank > MODULE:
             self._end_calls()
-        if rank > BACKWARD:
+        if rank >= OPTIMIZER or (rank > BACKWARD and self.has_learnt):
             self._end_backward()
+
+    def _guarded(self, work: Callable[..., None], *arguments: Any) -> None:
+        """The program goes on whatever happens here; only what it has raised itself, in a handler of a signal, is raised in
+        it."""
+        try:
+            work(*arguments)
+        except Exception as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        if self.on_trouble is None or is_programs_own(error):
+            raise error
+        self.on_trouble(error)
 
     def loaders(self) -> list[Any]:
         """The loaders' iterators that have given batches lately and still live."""
@@ -133,21 +172,33 @@ class Steps:
         self.on_epoch()
 
     def _optimizer_stepped(self, optimizer: Any, *_: Any) -> None:
-        if self._optimizer() is optimizer:
-            # The way of nearly all steps: little code, as all of it comes cold from memory.
-            if self._alike:
-                self._alike_between, self._alike = self._alike, 0
-            if self.count + 1 < self.quiet_until:
-                self.count += 1
-                self._others = 0
+        try:
+            if self._optimizer() is optimizer:
+                # The way of nearly all steps: little code, as all of it comes cold from memory.
+                if self._alike:
+                    self._alike_between, self._alike = self._alike, 0
+                if self.count + 1 < self.quiet_until:
+                    self.count += 1
+                    self._others = 0
+                else:
+                    self.tick(OPTIMIZER, self._clock)
             else:
-                self.tick(OPTIMIZER, self._clock)
-            return
+                self._another_stepped(optimizer, place_of_waiting(sys._getframe(1)))
+        except Exception as error:
+            self._fail(error)
+
+    def _another_stepped(self, optimizer: Any, place: Any) -> None:
         # Not the optimizer's identity: one that is made anew in each step is the same clock.
-        place = place_of_waiting(sys._getframe(1))
-        who = (place and place[:2], *_parameters_of(optimizer))
+        who = (place and place[:2], *self._parameters_of(optimizer))
         clock = self._optimizer()
-        if clock is not None and who == self._clock:
+        if clock is not None and who == self._clock and threading.get_ident() != self._thread:
+            # Another thread learns the same: its steps are its own.
+            self._elsewhere = self._elsewhere + 1 if self._elsewhere_at == self.count else 1
+            self._elsewhere_at = self.count
+            if self._elsewhere <= QUIET_ELSEWHERE:
+                return
+            clock = None
+        elif clock is not None and who == self._clock:
             # One of several that live and are alike, a parameter each: if the clock steps again it is one of them.
             self._alike += 1
             if 0 < self._alike_between and self._alike <= self._alike_between + QUIET_TICKS:
@@ -157,6 +208,22 @@ class Steps:
         self.tick(OPTIMIZER, who)
         if self._clock == who and clock is None:
             self._optimizer = weakref.ref(optimizer)
+            self._thread = threading.get_ident()
+
+    def _parameters_of(self, optimizer: Any) -> tuple[int, tuple[int, ...]]:
+        """How many its first group has, and the shape of the first; an optimizer of the program's own may have no group. A
+        subclass of the program's is not asked for its shape."""
+        groups = attributes_of(optimizer).get("param_groups")
+        group = groups[0] if type(groups) is list and groups else None
+        parameters = group.get("params") if type(group) is dict else None
+        if type(parameters) is not list or not parameters:
+            return 0, ()
+        tensor, first = self._framework.Tensor, parameters[0]
+        if not issubclass(type(first), tensor):
+            return len(parameters), ()
+        disabled = getattr(getattr(self._framework, "_C", None), "DisableTorchFunction", contextlib.nullcontext)
+        with disabled():
+            return len(parameters), tuple(tensor.shape.__get__(first))
 
     def _follow_loaders(self) -> None:
         kind = self._framework.utils.data.dataloader._BaseDataLoaderIter
@@ -164,13 +231,13 @@ class Steps:
 
         @functools.wraps(following)
         def counted(loader: Any) -> Any:
-            self.tick(LOADER, type(loader).__name__)
-            self.on_batch()
+            self._guarded(self.tick, LOADER, type(loader).__name__)
+            self._guarded(self.on_batch)
             try:
                 batch = following(loader)
             except StopIteration:
-                self.epoch()
-                self.on_pass_end()
+                self._guarded(self.epoch)
+                self._guarded(self.on_pass_end)
                 raise
             if self._loaders[-1]() is not loader:
                 self._loaders.append(weakref.ref(loader))
@@ -189,15 +256,16 @@ class Steps:
 
         @functools.wraps(call)
         def counted(module: Any, *args: Any, **kwargs: Any) -> Any:
-            self._depth += 1
-            if self._depth == 1:
-                self.on_call()
+            depths = self._depths.__dict__
+            depth = depths["depth"] = depths.get("depth", 0) + 1
+            if depth == 1:
+                self._guarded(self.on_call)
             try:
                 return call(module, *args, **kwargs)
             finally:
-                self._depth -= 1
-                if not self._depth:
-                    self.tick(MODULE, type(module).__qualname__)
+                depths["depth"] = depth - 1
+                if depth == 1:
+                    self._guarded(self.tick, MODULE, type(module).__qualname__)
 
         # The compiler sees the call itself, so that what it makes is the same as without a watch.
         counted._torchdynamo_inline = call  # type: ignore[attr-defined]
@@ -216,8 +284,7 @@ class Steps:
         @functools.wraps(backward)
         def counted(*args: Any, **kwargs: Any) -> Any:
             result = backward(*args, **kwargs)
-            place = place_of_waiting(sys._getframe(1))
-            self.tick(BACKWARD, place and place[:2])
+            self._guarded(self._learnt, sys._getframe(1))
             return result
 
         counted._torchdynamo_inline = backward  # type: ignore[attr-defined]
@@ -229,6 +296,15 @@ class Steps:
         of.backward = counted
         self._stop_counting_backward = undo
 
+    def _learnt(self, frame: Any) -> None:
+        self.has_learnt = True
+        if self.rank > BACKWARD:
+            # Something better tells steps, and nothing else is to be learnt here.
+            self._end_backward()
+            return
+        place = place_of_waiting(frame)
+        self.tick(BACKWARD, place and place[:2])
+
     def _end_backward(self) -> None:
         if self._stop_counting_backward is not None:
             self._stop_counting_backward()
@@ -239,12 +315,3 @@ class Steps:
         if self._stop_counting_calls is not None:
             self._stop_counting_calls()
             self._stop_counting_calls = None
-
-
-def _parameters_of(optimizer: Any) -> tuple[int, tuple[int, ...]]:
-    """How many its first group has, and the shape of the first; an optimizer of the program's own may have no group."""
-    try:
-        parameters = optimizer.param_groups[0]["params"]
-        return len(parameters), tuple(parameters[0].shape)
-    except Exception:  # the program goes on whatever happens here
-        return 0, ()

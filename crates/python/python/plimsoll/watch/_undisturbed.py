@@ -13,10 +13,13 @@ import time
 from types import FrameType, TracebackType
 from typing import Any, Callable
 
+from ._attributes import names_in
+
 # For so long no other thread gets the interpreter: four times what was needed before, within these. This thread
 # waits as long where another one computes in Python.
 _LEAST_KEPT, _MOST_KEPT = 0.1, 0.5
-# The part of it in which gradients are read: a thread that waits asks for the interpreter at its end.
+# The part of it in which gradients are read: a thread that waits asks for the interpreter at its
+# end. Then it is asked anew whether the others are idle.
 _READ_PART = 0.8
 # For so long the interpreter is given away: who sleeps all through it waits for something else.
 _GIVEN_SECONDS = 0.002
@@ -32,11 +35,43 @@ _MOST_STATUS = 4096
 _C = ctypes.PyDLL(None) if os.path.isdir(_TASKS) else None
 
 
+# The watch's own threads, which touch no tensor.
+own_threads: set[int] = set()
+
+
+class _Kept:
+    """How long the interpreter is kept from other threads, by everybody who wants it kept, and what it was before."""
+
+    def __init__(self) -> None:
+        self._by: dict[int, float] = {}
+        self._before = 0.0
+        # As it is read back, to tell whether the program has set another one meanwhile.
+        self._set = 0.0
+
+    def keep(self, who: int, seconds: float) -> float:
+        """Gives back for how long it is kept now."""
+        now = sys.getswitchinterval()
+        if not self._by:
+            self._before = now
+        self._by[who] = max(seconds, now)
+        self._put(max(self._by.values()))
+        return self._by[who]
+
+    def leave(self, who: int) -> None:
+        if self._by.pop(who, None) is not None and sys.getswitchinterval() == self._set:
+            self._put(max(self._by.values(), default=self._before))
+
+    def _put(self, seconds: float) -> None:
+        sys.setswitchinterval(seconds)
+        self._set = sys.getswitchinterval()
+
+
 class Moment:
     """A block in which `may_read` says, at any time, whether gradients can be read now. Within another one of the same thread
     it is that one."""
 
-    _current: Moment | None = None
+    _of_threads: dict[int, Moment] = {}
+    _kept = _Kept()
     _took = 0.0
 
     def __init__(self, patience: float = PATIENCE):
@@ -44,64 +79,89 @@ class Moment:
         self._outer: Moment | None = None
         self._thread = threading.get_ident()
         self._until = 0.0
-        self._interval: float | None = None
+        self._seconds = 0.0
         self._began = 0.0
         # The seconds until it came, or was given up.
         self.waited = 0.0
 
     def may_read(self) -> bool:
         """Whether nothing else in the process runs, nor can before the next question."""
-        return time.perf_counter() < (self._outer or self)._until
+        moment = self._outer or self
+        return time.perf_counter() < moment._until or (moment._until > 0 and moment._renew())
 
     def __enter__(self) -> Moment:
-        current = Moment._current
-        if current is not None and current._thread == self._thread:
+        current = Moment._of_threads.get(self._thread)
+        if current is not None:
             self._outer = current
             return self
-        self._began = time.perf_counter()
-        if len(sys._current_frames()) == 1:
-            self._until = float("inf")
-        elif getattr(sys, "_is_gil_enabled", lambda: True)():
-            self._keep()
-            self.waited = time.perf_counter() - self._began
-        Moment._current = self
+        try:
+            self._began = time.perf_counter()
+            if sys._current_frames().keys() - own_threads == {self._thread}:
+                self._until = float("inf")
+            elif getattr(sys, "_is_gil_enabled", lambda: True)():
+                self._keep()
+                self.waited = time.perf_counter() - self._began
+            Moment._of_threads[self._thread] = self
+        except BaseException:
+            # A handler of the program has raised: the block is not entered, and nobody would leave.
+            self._leave()
+            raise
         return self
 
     def _keep(self) -> None:
-        kept = min(max(4 * Moment._took, _LEAST_KEPT), _MOST_KEPT)
-        self._interval = sys.getswitchinterval()
-        kept = max(kept, self._interval)
         # While the interpreter changes hands quickly: reading a folder gives it away.
-        tasks = [task.encode() for task in os.listdir(_TASKS)] if _C is not None else []
-        sys.setswitchinterval(kept)
-        # As it is read back, to tell whether the program has set another one meanwhile.
-        self._kept = sys.getswitchinterval()
+        tasks = _tasks()
+        self._seconds = Moment._kept.keep(id(self), min(max(4 * Moment._took, _LEAST_KEPT), _MOST_KEPT))
         deadline = time.perf_counter() + self._patience
         while not (is_idle := _are_others_idle(tasks)) and time.perf_counter() < deadline:
             pass
         if is_idle:
-            self._until = time.perf_counter() + _READ_PART * kept
+            self._until = time.perf_counter() + _READ_PART * self._seconds
+
+    def _renew(self) -> bool:
+        """The time is over: whether all others are idle again. First who waits for the interpreter gets it, as it would soon."""
+        time.sleep(_GIVEN_SECONDS)
+        is_idle = _are_others_idle(_tasks())
+        self._until = time.perf_counter() + _READ_PART * self._seconds if is_idle else 0.0
+        return is_idle
 
     def __exit__(self, kind: type | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         if self._outer is not None:
             self._outer = None
             return
-        Moment._current = None
-        now = time.perf_counter()
         if self._until:
-            Moment._took = now - self._began - self.waited
+            Moment._took = time.perf_counter() - self._began - self.waited
+        self._leave()
+
+    def _leave(self) -> None:
+        Moment._kept.leave(id(self))
         self._until = 0.0
-        if self._interval is not None and sys.getswitchinterval() == self._kept:
-            sys.setswitchinterval(self._interval)
+        if Moment._of_threads.get(self._thread) is self:
+            del Moment._of_threads[self._thread]
+
+    @classmethod
+    def leave_rest(cls) -> None:
+        """Ends a moment of this thread whose end a handler of the program has prevented."""
+        left = cls._of_threads.get(threading.get_ident())
+        if left is not None:
+            left._leave()
 
 
-def _are_others_idle(tasks: list[bytes]) -> bool:
+def _tasks() -> list[bytes] | None:
+    """The threads of the process; None where the system does not tell, or the program may open no more files."""
+    try:
+        return [task.encode() for task in os.listdir(_TASKS)] if _C is not None else None
+    except OSError:
+        return None
+
+
+def _are_others_idle(tasks: list[bytes] | None) -> bool:
     """Whether every other thread waits for something else than the interpreter, and none is in backward. Threads that wait in
     Python's own modules are known by that. For others the system is asked, and then all threads of the process must sleep while
     the interpreter is given away: one that computes may do it for another that waits for it."""
     if _do_frames_wait():
         return True
-    before = _sleeping(tasks) if _C is not None and not _is_any_in_backward() else None
+    before = _sleeping(tasks) if tasks is not None and not _is_any_in_backward() else None
     time.sleep(_GIVEN_SECONDS)
     if before is None:
         return False
@@ -112,9 +172,10 @@ def _are_others_idle(tasks: list[bytes]) -> bool:
 def _do_frames_wait() -> bool:
     frames = sys._current_frames()
     # This frame would hold itself, and with it all that its callers hold.
-    del frames[threading.get_ident()]
+    for own in (threading.get_ident(), *own_threads):
+        frames.pop(own, None)
     try:
-        waiting = {getattr(sys.modules.get(name), "__file__", None) for name in _WAITING_IN}
+        waiting = {names_in(sys.modules.get(name)).get("__file__") for name in _WAITING_IN}
         return all(frame.f_code.co_filename in waiting for frame in frames.values()) and not _is_any_in_backward()
     finally:
         frames.clear()

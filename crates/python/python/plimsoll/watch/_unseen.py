@@ -41,8 +41,9 @@ class Unseen:
         self._noted = 0
 
     def take(self, census: Census, making: Making, step: int) -> None:
-        if len(making.noted) == self._noted and self._history:
-            # No step was noted since: nothing can be told from what was not seen.
+        if len(making.noted) == self._noted and self._history and not making.refused:
+            # No step was noted since: nothing can be told from what was not seen. Where windows are
+            # refused nothing ever is.
             return
         self._noted = len(making.noted)
         found: dict[Any, list[int]] = collections.defaultdict(lambda: [0, 0, 0])
@@ -78,7 +79,7 @@ class Unseen:
     def wants_look(self, making: Making, step: int) -> bool:
         """Whether a holder has gained in each census so far, too few to tell, and another now would tell more: steps were
         noted since. Where windows lie depends on what has told steps, so fixed steps alone may miss them."""
-        return len(making.noted) > self._noted and any(
+        return bool(len(making.noted) > self._noted or making.refused) and any(
             1 < len(history) < GROWING_CENSUSES and _is_rising(history) and step >= history[-1][0] + LOOK_STEPS
             for history in self._history.values()
         )

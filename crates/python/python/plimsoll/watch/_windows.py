@@ -10,6 +10,8 @@ from ._places import Place
 
 # Windows that come without a longer pause because an earlier one left something, in one run.
 MOST_HURRIED = 12
+# Steps over which a window is spread at most where several threads end steps: it sees one of them.
+MOST_SPREAD_STEPS = 8 * WINDOW_STEPS
 
 
 class Windows:
@@ -45,6 +47,10 @@ class Windows:
         self.alarmed = set()
         if self._sampled is not None and step > self._sampled + SETTLE_STEPS:
             self._judge_sample(step)
+        if self.making.is_noting and not self.making.is_here and step < self.making.window + MOST_SPREAD_STEPS:
+            # Another thread has ended this step, which is not noted: the window is longer by it.
+            self.switch_at = max(self.switch_at, step) + 1
+            return True
         if step < self.switch_at:
             return True
         if self.making.is_noting:
