@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use plimsoll_memory::Configuration;
-use plimsoll_tensor::device::{self, MemPool, StandIn, with_pool};
+use plimsoll_tensor::device::{self, MemPool, StandIn, Stream, with_pool, with_stream};
 use plimsoll_tensor::*;
 
 type Outcome = Result<()>;
@@ -189,12 +189,18 @@ fn a_checkpoint_draws_only_with_its_own_graph() -> Outcome {
     let (_, y) = Graph::capture(gpu, forward)?;
     let alone = backward(&y).unwrap_err().to_string();
     assert!(alone.contains("whose forward a graph captured"), "{alone}");
-    let y = forward()?;
-    let later = Graph::capture(gpu, || backward(&y)).unwrap_err().to_string();
+    // Backward runs on the stream of forward, which is captured only now.
+    let side = Stream::new(gpu)?;
+    let y = with_stream(&side, forward)?;
+    let capture = GraphCapture::begin(&side, None, &[])?;
+    let later = with_stream(&side, || backward(&y)).unwrap_err().to_string();
     assert!(later.contains("whose forward is not part of this graph"), "{later}");
+    assert!(capture.end().unwrap_err().to_string().contains("would draw other numbers"));
     // Nothing of it is left: what draws nothing may be in two graphs, and draws go on.
-    let y = checkpoint(&[&x], |x| x[0].mul(&x[0]))?;
-    let (graph, found) = Graph::capture(gpu, || backward(&y))?;
+    let y = with_stream(&side, || checkpoint(&[&x], |x| x[0].mul(&x[0])))?;
+    let capture = GraphCapture::begin(&side, None, &[])?;
+    let found = with_stream(&side, || backward(&y))?;
+    let graph = capture.end()?;
     graph.replay()?;
     assert_eq!(found[0].clone().expect("x is used").to_vec::<f32>()?, [2.0; 64]);
     Tensor::rand(&[4], (DType::F32, gpu)).map(drop)
