@@ -69,9 +69,9 @@ pub(crate) fn build(arguments: &[String]) -> Result<(), String> {
     std::fs::create_dir_all(&cubins).map_err(|e| format!("{}: {e}", cubins.display()))?;
     run::plain(&mut nvrtc::compile_into(&nvrtc::cubins())?)?;
     copy_cubins(&nvrtc::cubins(), &cubins)?;
-    for program in PROGRAMS {
-        let stripped = folder.join(program[2]);
-        copy(&built(profile, program)?, &stripped)?;
+    for ([.., name], built) in PROGRAMS.iter().zip(build_all(profile)?) {
+        let stripped = folder.join(name);
+        copy(&built, &stripped)?;
         run::plain(&mut run::command("strip", &[&stripped.to_string_lossy()]))?;
     }
     pack(&folder, &["cubins", PROGRAMS[0][2], PROGRAMS[1][2], PROGRAMS[2][2]])?;
@@ -95,24 +95,33 @@ pub(crate) fn build(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Builds a program and finds it in cargo's messages.
-fn built(profile: &str, [package, kind, name]: [&str; 3]) -> Result<PathBuf, String> {
-    let build = ["build", "--package", package, kind, name, "--profile", profile];
-    let mut command = run::command(env!("CARGO"), &build);
+/// Builds the programs and finds them in cargo's messages. In one go: each alone would have other
+/// features of what they share, and every kernel would be compiled once for each.
+fn build_all(profile: &str) -> Result<Vec<PathBuf>, String> {
+    let mut command = run::command(env!("CARGO"), &["build", "--profile", profile]);
+    PROGRAMS.iter().for_each(|[package, kind, name]| {
+        command.args(["--package", package, kind, name]);
+    });
     command.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());
     let output = command.output().map_err(|e| format!("cargo: {e}"))?;
     if !output.status.success() {
-        return Err(format!("building {name} failed"));
+        return Err("building the programs failed".to_string());
     }
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.lines()
-        .filter(|line| line.contains("\"reason\":\"compiler-artifact\"") && line.contains(name))
+    PROGRAMS.iter().map(|[.., name]| executable(&text, name)).collect()
+}
+
+/// Where cargo's messages say that the program `name` is.
+fn executable(messages: &str, name: &str) -> Result<PathBuf, String> {
+    messages
+        .lines()
+        .filter(|line| line.contains("\"reason\":\"compiler-artifact\""))
         .filter_map(|line| {
             let from = line.find("\"executable\":\"")? + "\"executable\":\"".len();
             let length = line[from..].find('"')?;
             Some(PathBuf::from(&line[from..from + length]))
         })
-        .next_back()
+        .rfind(|path| path.file_name().is_some_and(|file| file == name))
         .ok_or_else(|| format!("cargo did not say where {name} is"))
 }
 
