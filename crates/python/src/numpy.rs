@@ -110,14 +110,17 @@ pub(crate) fn from_array(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<T
 
 /// The same; none if the array's memory may not be written to.
 pub(crate) fn from_writable(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
-    if !array.hasattr(intern!(py, "__array_interface__"))? {
+    // The interface of a number of NumPy's is that of a temporary array, whose memory is gone before
+    // anybody reads it.
+    let of_number = match dtype_of_number(array)? {
+        Some(_) => Some(py.import("numpy")?.call_method1("asarray", (array,))?),
+        None => None,
+    };
+    let array = of_number.as_ref().unwrap_or(array);
+    let Some(interface) = array.getattr_opt(intern!(py, "__array_interface__"))? else {
         let given = array.get_type().name()?;
         return Err(PyTypeError::new_err(format!("expected np.ndarray (got {given})")));
-    }
-    // An array, and nothing else: the interface of a number of NumPy's is that of a temporary
-    // array, whose memory is gone before anybody reads it.
-    let array = &py.import("numpy")?.call_method1(intern!(py, "asarray"), (array,))?;
-    let interface = array.getattr(intern!(py, "__array_interface__"))?;
+    };
     let (dtype, name) = dtype_of(array)?;
     let bytes = dtype.size_bytes() as i64;
     let (address, read_only): (usize, bool) = interface.get_item("data")?.extract()?;
