@@ -141,13 +141,14 @@ pub fn norms_of_many_are_those_of_each(device: Device) -> Result<()> {
         let before: Vec<Vec<f64>> = all.iter().map(Tensor::to_f64_vec).collect::<Result<_>>()?;
         let whole = before.iter().flatten().map(|x| x * x).sum::<f64>().sqrt();
         let found = clip_grad_norm_(&parameters, whole / 4.0)?.to_f64_vec()?[0];
-        assert!((found - whole).abs() <= near * whole, "{found} for {whole} on {device}");
+        // The norm of norms, each rounded; then the factor and the product.
+        assert!((found - whole).abs() <= 2.0 * near * whole, "{found} for {whole} on {device}");
         // PyTorch's: a norm of 0 divides nothing by 0.
         let factor = whole / 4.0 / (whole + 1e-6);
         for (grad, before) in all.iter().zip(&before) {
             for (found, before) in grad.to_f64_vec()?.iter().zip(before) {
                 let error = (found - before * factor).abs();
-                assert!(error <= 2.0 * near * before.abs(), "{found} of {before} on {device}");
+                assert!(error <= 4.0 * near * before.abs(), "{found} of {before} on {device}");
             }
         }
         drop(parameters);
