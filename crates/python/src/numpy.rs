@@ -110,8 +110,8 @@ pub(crate) fn from_array(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<T
 
 /// The same; none if the array's memory may not be written to.
 pub(crate) fn from_writable(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
-    // The interface of a number of NumPy's is that of a temporary array, whose memory is gone before
-    // anybody reads it.
+    // The interface of a number of NumPy's is that of a temporary array, whose memory is gone
+    // before anybody reads it.
     let of_number = match dtype_of_number(array)? {
         Some(_) => Some(py.import("numpy")?.call_method1("asarray", (array,))?),
         None => None,
