@@ -11,7 +11,7 @@ from typing import Any, Iterator
 
 from ._places import is_user_file
 
-_NAMES_OF_MODULE = types.ModuleType.__dict__["__dict__"]
+_NAMES_OF_MODULE = vars(types.ModuleType)["__dict__"]
 _NAMES_OF_CLASS = type.__dict__["__dict__"]
 _CLASSES = type.__dict__["__mro__"]
 
