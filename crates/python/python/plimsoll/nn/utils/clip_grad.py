@@ -16,10 +16,14 @@ def _listed(tensors: Tensor | Iterable[Tensor]) -> list[Tensor]:
     return [tensors] if isinstance(tensors, Tensor) else list(tensors)
 
 
+def _gradients_of(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
+    return [param.grad for param in _listed(parameters) if param.grad is not None]
+
+
 def _are_alike(tensors: list[Tensor]) -> bool:
     """Whether they are one operation's work: of one float dtype, and on one device where a launch costs more than a
     small tensor. Classes of the program's own may see every operation."""
-    device, dtype = tensors[0].device, tensors[0].dtype
+    dtype, device = tensors[0].dtype, tensors[0].device
     return (
         device.type != "cpu"
         and dtype.is_floating_point
@@ -57,7 +61,7 @@ def clip_grads_with_norm_(
     parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
     """Scales gradients down by `max_norm` over a norm that is known, where that is larger."""
-    grads, bound = [param.grad for param in _listed(parameters) if param.grad is not None], float(max_norm)
+    grads, bound = _gradients_of(parameters), float(max_norm)
     if not grads:
         return
     with no_grad():
@@ -89,8 +93,7 @@ def clip_grad_norm_(
     params = _listed(parameters)
     if not params and isinstance(parameters, Generator):
         warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
-    grads = [param.grad for param in params if param.grad is not None]
-    total = get_total_norm(grads, norm_type, error_if_nonfinite, foreach)
+    total = get_total_norm(_gradients_of(params), norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(params, max_norm, total, foreach)
     return total
 
@@ -110,7 +113,7 @@ def clip_grad_value_(
 ) -> None:
     """Moves elements of gradients into `[-clip_value, clip_value]`."""
     bound = float(clip_value)
-    grads = [param.grad for param in _listed(parameters) if param.grad is not None]
+    grads = _gradients_of(parameters)
     if not grads:
         raise RuntimeError("clip_grad_value_: no parameter has a gradient to clip; call it after `backward`")
     with no_grad():
