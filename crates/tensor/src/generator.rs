@@ -206,24 +206,7 @@ impl Generator {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn manual_seed(&self, seed: u64) {
-        if !self.is_seeded_by_capture(seed) {
-            self.shared.lock().state = RngState { seed, offset: 0 };
-        }
-    }
-
-    /// Whether this thread captures draws of this generator. Another seed makes the capture fail.
-    fn is_seeded_by_capture(&self, seed: u64) -> bool {
-        let capture = self.capturing();
-        let shared = self.shared.lock();
-        let of = shared.capture.as_ref().and_then(|capturing| capturing.of.as_ref());
-        let Some(capture) = capture.filter(|capture| of.is_some_and(|of| Arc::ptr_eq(of, capture)))
-        else {
-            return false;
-        };
-        if shared.state.seed != seed {
-            drop(capture.refuse("a generator that the graph draws from would be seeded anew"));
-        }
-        true
+        self.set_state(RngState { seed, offset: 0 });
     }
 
     /// The seed that it was started from.
@@ -238,8 +221,16 @@ impl Generator {
 
     /// Goes on from `state`. A capture that draws from it cannot; see [`Generator::manual_seed`].
     pub fn set_state(&self, state: RngState) {
-        if !self.is_seeded_by_capture(state.seed) {
-            self.shared.lock().state = state;
+        let capture = self.capturing();
+        let mut shared = self.shared.lock();
+        let drawing = shared.capture.as_ref().and_then(|capturing| capturing.of.as_ref());
+        match capture.filter(|own| drawing.is_some_and(|of| Arc::ptr_eq(of, own))) {
+            None => shared.state = state,
+            Some(_) if shared.state.seed == state.seed => {}
+            Some(capture) => {
+                drop(shared);
+                drop(capture.refuse("a generator that the graph draws from would be seeded anew"));
+            }
         }
     }
 

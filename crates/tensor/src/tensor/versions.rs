@@ -22,7 +22,7 @@ pub(crate) struct Versions {
 impl Versions {
     /// A new count, beside the storage's.
     pub(crate) fn apart() -> Versions {
-        Versions { own: Some(Arc::default()), before: 0 }
+        Versions::apart_from(0)
     }
 
     /// A count of its own, which goes on from `count`: of a tensor that got other memory, whose
