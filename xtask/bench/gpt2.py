@@ -83,9 +83,10 @@ def made(seed, checkpointed=False):
     """The model on the GPU, and its optimizer."""
     model = drawn(Gpt(checkpointed), seed).to("cuda")
     if IS_PLIMSOLL:
-        # The copies start as the bfloat16 parameters: the rounding is part of what is compared.
-        model = model.to(torch.bfloat16)
-        return model, torch.optim.AdamW(model.parameters(), lr=RATE, master_weights=True)
+        # The copies are the float32 weights, of which the parameters are the roundings.
+        optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, master_weights=True)
+        optimizer.cast_parameters(torch.bfloat16)
+        return model, optimizer
     return model, torch.optim.AdamW(model.parameters(), lr=RATE, fused=True)
 
 

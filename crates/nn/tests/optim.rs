@@ -199,6 +199,44 @@ fn half_parameters_have_float32_copies_if_asked() -> Result<()> {
     Ok(())
 }
 
+/// The copies are what the parameters were, not what they were rounded to: the first steps count.
+#[test]
+fn parameters_that_are_cast_leave_their_copies_unrounded() -> Result<()> {
+    for own in devices()? {
+        // Just below the middle between two halves: the first small step crosses it.
+        let start = 1.0 + 1.0 / 256.0 - 1.0 / 8192.0;
+        let made = || Parameter::new(&Tensor::full(&[256], start, (DType::F32, own))?);
+        let (cast, rounded) = (made()?, made()?);
+        let double = Parameter::new(&Tensor::ones(&[2], (DType::F64, own))?)?;
+        let options = optim::SGDOptions::new().lr(1.0);
+        let mut plain = optim::SGD::new([cast.clone()], options.clone())?;
+        let error = plain.cast_parameters(DType::BF16).unwrap_err().to_string();
+        assert!(error.contains("master_weights"), "{error}");
+        let options = options.master_weights(true);
+        let mut optimizer =
+            optim::SGD::new([cast.clone(), rounded.clone(), double.clone()], options)?;
+        let error = optimizer.cast_parameters(DType::F64).unwrap_err().to_string();
+        assert!(error.contains("float64"), "{error}");
+        rounded.to(DType::BF16)?;
+        cast.tensor().set_grad(Some(&cast.tensor().detach().full_like(-1.0 / 2048.0)?))?;
+        optimizer.cast_parameters(DType::BF16)?;
+        assert_eq!(double.tensor().dtype(), DType::F64);
+        assert_eq!(cast.tensor().dtype(), DType::BF16);
+        assert_eq!(cast.tensor().to_f64_vec()?, [1.0; 256]);
+        let grad = cast.tensor().grad().unwrap();
+        assert_eq!((grad.dtype(), grad.to_f64_vec()?[0]), (DType::BF16, -1.0 / 2048.0));
+        rounded.tensor().set_grad(Some(&grad))?;
+        optimizer.step()?;
+        assert_eq!(cast.tensor().to_f64_vec()?, [1.0 + 1.0 / 128.0; 256]);
+        assert_eq!(rounded.tensor().to_f64_vec()?, [1.0; 256]);
+        let state = optimizer.state_dict();
+        let Value::Dict(entries) = state.get("state").unwrap() else { panic!("a map") };
+        let copy = entries.get(0).unwrap().get("master_param").and_then(Value::as_tensor).unwrap();
+        assert_eq!(copy.to_vec::<f32>()?, [start as f32 + 1.0 / 2048.0; 256]);
+    }
+    Ok(())
+}
+
 #[test]
 fn groups_have_options_of_their_own_and_hooks_see_steps() -> Result<()> {
     let made = || Parameter::new(&Tensor::ones(&[1], DType::F64)?);

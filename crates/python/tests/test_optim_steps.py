@@ -157,6 +157,37 @@ def test_float32_copies_keep_what_halves_lose(name):
     assert {value.dtype for value in kept.values()} == {plimsoll.float32}
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_parameters_that_are_cast_leave_their_copies_unrounded(name):
+    values = [1 + 2.0**-10, 0.3, -0.7, 2.0**-20]
+    wide, cast = (nn.Parameter(plimsoll.tensor(values)) for _ in range(2))
+    other = nn.Parameter(plimsoll.ones(2, dtype=plimsoll.float64))
+    one = getattr(optim, name)([wide], lr=2.0**-12)
+    two = getattr(optim, name)([cast, other], lr=2.0**-12, master_weights=True)
+    cast.grad = plimsoll.full((4,), 0.5)
+    two.cast_parameters(plimsoll.bfloat16)
+    assert (cast.dtype, cast.grad.dtype, other.dtype) == (plimsoll.bfloat16, plimsoll.bfloat16, plimsoll.float64)
+    assert cast.tolist() == plimsoll.tensor(values).bfloat16().tolist()
+    wide.grad = plimsoll.full((4,), 0.5)
+    for _ in range(3):
+        one.step()
+        two.step()
+        assert two.state[cast]["master_param"].tolist() == wide.tolist()
+        assert cast.tolist() == wide.bfloat16().tolist()
+    again = getattr(optim, name)([nn.Parameter(cast.detach().clone()), other], lr=2.0**-12, master_weights=True)
+    again.load_state_dict(two.state_dict())
+    assert again.state[again.param_groups[0]["params"][0]]["master_param"].tolist() == wide.tolist()
+
+
+def test_casting_parameters_needs_copies_and_halves():
+    param = parameter(plimsoll.float32)
+    with pytest.raises(ValueError, match="master_weights"):
+        optim.SGD([param], lr=0.1).cast_parameters(plimsoll.bfloat16)
+    with pytest.raises(ValueError, match="not torch.float64"):
+        optim.SGD([param], lr=0.1, master_weights=True).cast_parameters(plimsoll.float64)
+    assert param.dtype == plimsoll.float32
+
+
 @pytest.mark.parametrize("name", ["SGD", "Adam"])
 def test_a_state_without_copies_gets_them(name):
     options = dict(lr=0.125, momentum=0.5) if name == "SGD" else dict(lr=0.125)

@@ -48,9 +48,6 @@ impl Trainer {
     pub(crate) fn new(plan: &Plan, device: Device) -> Result<Trainer> {
         let model = Gpt::new(plan.shape, device)?;
         let has_masters = plan.precision == Precision::Bfloat16Parameters;
-        if has_masters {
-            model.to_dtype(DType::BF16)?;
-        }
         let options = optim::AdamWOptions::new().lr(plan.learning_rate).betas(BETAS);
         let options = options.master_weights(has_masters);
         // Weights decay, biases and norms do not.
@@ -60,6 +57,9 @@ impl Trainer {
             .partition(|(_, parameter)| parameter.tensor().rank() > 1);
         let mut optimizer = optim::AdamW::new(weights, options.clone().weight_decay(WEIGHT_DECAY))?;
         optimizer.add_param_group(others, options.weight_decay(0.0))?;
+        if has_masters {
+            optimizer.cast_parameters(DType::BF16)?;
+        }
         let scheduler = schedule(&mut optimizer, plan.steps)?;
         if plan.captures {
             optimizer.make_capturable()?;

@@ -5,16 +5,16 @@
 
 use std::fmt;
 
-use plimsoll_memory::{Phase, Site, enter_phase, with_site};
+use plimsoll_memory::{Phase, Site, enter_phase, resume_module, with_site};
 use plimsoll_tensor::optimizers::{StepCounts, StepOptions, StepTensors};
-use plimsoll_tensor::{Device, Error, NoGrad, Parameter, Result, Tensor, enable_grad};
+use plimsoll_tensor::{DType, Device, Error, NoGrad, Parameter, Result, Tensor, enable_grad};
 use smallvec::SmallVec;
 
 use super::captured::{Captures, write_rates};
 use super::fused_state;
 use super::group::{GroupedParameter, ParamGroup};
 use super::hooks::{StepHook, StepHooks, between_hooks};
-use super::kept::{MASTER, PRODUCT, STEP, wants_copy};
+use super::kept::{MASTER, PRODUCT, STEP, module_of, wants_copy};
 use super::optimizer::{Optimizer, OptimizerId, Scaling, step_range};
 use super::rule::FusedRule;
 use crate::saved::Value;
@@ -94,6 +94,51 @@ impl<O: FusedRule> Fused<O> {
     /// The groups, to change their options.
     pub fn groups_mut(&mut self) -> &mut [ParamGroup<O>] {
         &mut self.groups
+    }
+
+    /// Casts the float32 parameters, and their gradients, to `dtype` (float16 or bfloat16), and keeps
+    /// what they were as their float32 copies (`master_weights`). Copies that a step makes of a model
+    /// that was cast before start in the middle of what rounds to each half: at small learning rates
+    /// the first steps then change no parameter. Parameters of other dtypes stay as they are.
+    ///
+    /// ```
+    /// use plimsoll_nn::{Linear, Module, optim};
+    /// use plimsoll_tensor::DType;
+    /// let layer = Linear::new(2, 2)?;
+    /// let options = optim::AdamWOptions::new().master_weights(true);
+    /// let mut optimizer = optim::AdamW::new(layer.named_parameters(), options)?;
+    /// optimizer.cast_parameters(DType::BF16)?;
+    /// assert_eq!(layer.weight.tensor().dtype(), DType::BF16);
+    /// # Ok::<(), plimsoll_tensor::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn cast_parameters(&mut self, dtype: DType) -> Result<()> {
+        let refused = |why: String| Err(Error::invalid_argument(why).in_operation(O::NAME));
+        if !matches!(dtype, DType::F16 | DType::BF16) {
+            return refused(format!(
+                "cast_parameters makes parameters float16 or bfloat16, not {dtype}"
+            ));
+        }
+        if self.groups.iter().any(|group| !group.options.shared().master_weights) {
+            let why = "cast_parameters keeps float32 copies: set `master_weights` in every group";
+            return refused(why.to_string());
+        }
+        with_site(Site::caller(), || {
+            let (_plain, _phase) = (NoGrad::enter(), enter_phase(Phase::Optimizer));
+            let mut params = self.groups.iter_mut().flat_map(|group| &mut group.params);
+            params.try_for_each(|GroupedParameter { name, parameter, kept }| {
+                let param = parameter.tensor();
+                if param.dtype() != DType::F32 {
+                    return Ok(());
+                }
+                let _module = resume_module(module_of(&param, name.as_deref()));
+                // Its own memory: others may share the parameter's.
+                let copy = param.detach().clone_tensor()?;
+                parameter.to(dtype)?;
+                kept.keep_copy(&copy);
+                Ok(())
+            })
+        })
     }
 
     /// One step of all parameters that have gradients: an operation a group, in place.

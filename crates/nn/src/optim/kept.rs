@@ -49,7 +49,7 @@ pub(super) fn wants_copy(master_weights: bool, parameter: &Tensor) -> bool {
 
 /// The module that a parameter is booked under, which is the first that read it in a call; before
 /// any call the one that the parameter's name says.
-fn module_of(parameter: &Tensor, name: Option<&str>) -> ModulePath {
+pub(super) fn module_of(parameter: &Tensor, name: Option<&str>) -> ModulePath {
     let owner = parameter.module();
     if !owner.is_root() {
         return owner;
@@ -80,6 +80,12 @@ impl Kept {
 
     fn put(&mut self, name: &'static str, tensor: &Tensor) {
         self.named.push((name, tensor.mark_optimizer_state()));
+    }
+
+    /// Keeps `copy` as the float32 copy from now on.
+    pub(super) fn keep_copy(&mut self, copy: &Tensor) {
+        self.named.retain(|(name, _)| *name != MASTER);
+        self.put(MASTER, copy);
     }
 
     /// Puts a tensor that was loaded in, as it goes with the parameter.

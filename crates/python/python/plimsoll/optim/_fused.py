@@ -124,7 +124,8 @@ class FusedOptimizer(Optimizer):
         with _plimsoll._Phase("optimizer", param):
             like = param.detach()
             if wants_copy(group, param):
-                like = kept[_MASTER] = like.to(_plimsoll.float32)
+                copy = (self.state.get(param) or {}).get(_MASTER)
+                like = kept[_MASTER] = like.to(_plimsoll.float32) if copy is None else copy
             self._begin(group, param, kept, like)
             for value in kept.values():
                 if isinstance(value, Tensor):
@@ -139,6 +140,29 @@ class FusedOptimizer(Optimizer):
             with _plimsoll._Phase("optimizer", param):
                 self.state[param][_MASTER] = param.detach().to(_plimsoll.float32).mark_optimizer_state()
         return True
+
+    def cast_parameters(self, dtype: Any) -> None:
+        """Casts the float32 parameters, and their gradients, to `dtype` (float16 or bfloat16), and keeps what they were as
+        their float32 copies (`master_weights`). Copies that a step makes of a model that was cast before start in the
+        middle of what rounds to each half: at small learning rates the first steps then change no parameter. Parameters
+        of other dtypes stay as they are."""
+        if dtype not in (_plimsoll.float16, _plimsoll.bfloat16):
+            raise ValueError(f"cast_parameters makes parameters float16 or bfloat16, not {dtype}")
+        if not all(group.get("master_weights") for group in self.param_groups):
+            raise ValueError("cast_parameters keeps float32 copies: set `master_weights=True` in every group")
+        for group in self.param_groups:
+            for param in group["params"]:
+                if param.dtype != _plimsoll.float32:
+                    continue
+                with no_grad(), _plimsoll._Phase("optimizer", param):
+                    # Its own memory: others may share the parameter's.
+                    copy = param.detach().clone().mark_optimizer_state()
+                    data, grad = param.detach().to(dtype), param.grad
+                    cast = None if grad is None else grad.to(dtype)
+                    param.grad = None
+                    param.data = data
+                    param.grad = cast
+                self.state[param][_MASTER] = copy
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One step of all parameters that have gradients. `closure` computes the loss anew; what it returns is returned."""
@@ -190,7 +214,9 @@ class FusedOptimizer(Optimizer):
     def _begin_group(self, group: dict[str, Any], params: list[Tensor]) -> Any:
         """Makes what is kept beside parameters that step for the first time; what it returns goes to the step."""
         for param in params:
-            if self.state.get(param):
+            kept = self.state.get(param)
+            # Parameters that were cast have their copies before the first step, and nothing else.
+            if kept and kept.keys() != {_MASTER}:
                 self._copied(group, param)
             else:
                 self._begun(group, param)
