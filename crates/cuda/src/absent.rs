@@ -191,7 +191,7 @@ impl Context {
     /// # Safety
     /// It cannot be called.
     pub unsafe fn matmul(
-        &self,
+        &'static self,
         _stream: StreamId,
         _matmul: &Matmul,
         _factors: [f64; 2],

@@ -1,14 +1,26 @@
 //! Matrix products by cuBLASLt. Row-major in, row-major out: a row-major matrix is the transpose of
 //! a column-major one, so the library is asked for `C^T = B^T A^T`. The workspace is the caller's,
 //! from the arena like all memory.
+//!
+//! Note [The fastest algorithm]
+//! The library proposes algorithms in an order of its own, in which the first is often not the
+//! fastest. Large products are timed once with each of the first eight, on their own operands, and
+//! the choice is kept on disk (`algorithms.rs`): algorithms add up in different orders, so that
+//! another choice in the next run would give other last bits. For the same reason nothing is timed
+//! where nothing can be kept. Products that add to what is there cannot run twice, and a stream that
+//! captures runs nothing: they take the first. So do small products, which end before the next one
+//! is launched. The deterministic switch passes all this by, with kernels of our own.
 
 use std::collections::HashMap;
+use std::mem::MaybeUninit;
+use std::time::Duration;
 
-use cudarc::cublaslt::sys::cublasLtMatmulDescAttributes_t as Attribute;
 use cudarc::cublaslt::{result, sys};
 use plimsoll_core::{Error, Result};
 use plimsoll_memory::StreamId;
 
+use crate::algorithms::Algorithms;
+use crate::blas_descriptors::{Descriptors, Preference};
 use crate::error::Told;
 use crate::{Beside, BlasType, Context, Matmul, MatmulMemory};
 
@@ -26,16 +38,54 @@ fn alignment_bytes(address: usize) -> u32 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Question {
     matmul: Matmul,
+    /// Whether the product is added to what the result holds.
+    accumulates: bool,
     /// Of `A`, `B` and `C`.
     alignment_bytes: [u32; 3],
     workspace_bytes: usize,
 }
 
-/// The library's handle, and the algorithm that it chose for each shape seen.
+/// Products of fewer operations end before the next one is launched, whatever the algorithm.
+const FEWEST_TIMED_OPERATIONS: f64 = 1e9;
+
+/// How many proposals of the library are timed.
+const TIMED_PROPOSALS: usize = 8;
+
+/// How often each is run to be timed, after once to warm up.
+const TIMED_RUNS: u32 = 4;
+
+/// How much of the time of the library's first proposal another one may take to be preferred.
+const CLEARLY_FASTER: f64 = 0.98;
+
+impl Question {
+    /// Whether proposals may be run to see which is the fastest.
+    fn is_timed(&self) -> bool {
+        let Matmul { m, n, k, batch, .. } = self.matmul;
+        let operations = [2, m, n, k, batch].iter().map(|&size| size as f64).product::<f64>();
+        operations >= FEWEST_TIMED_OPERATIONS && !self.accumulates
+    }
+
+    /// Itself as a word of [`Algorithms`].
+    fn name(&self) -> String {
+        let Matmul { dtype, is_widened, beside, m, n, k, batch, allow_tf32, .. } = self.matmul;
+        let Matmul { a_stride, a_transposed, a_batch, b_stride, b_transposed, b_batch, .. } =
+            self.matmul;
+        let Matmul { c_stride, c_batch, .. } = self.matmul;
+        let flags = [is_widened, a_transposed, b_transposed, allow_tf32].map(usize::from);
+        let sizes = [m, n, k, batch, a_stride, a_batch, b_stride, b_batch, c_stride, c_batch];
+        let alignments = self.alignment_bytes.map(|bytes| bytes as usize);
+        let numbers = flags.iter().chain(&sizes).chain(&alignments).chain([&self.workspace_bytes]);
+        numbers.fold(format!("{dtype:?},{beside:?}"), |name, number| format!("{name},{number}"))
+    }
+}
+
+/// The library's handle, and the algorithm for each product seen.
 pub(crate) struct Blas {
     handle: sys::cublasLtHandle_t,
     /// Nothing where the library cannot do beside a product what was asked for.
     plans: HashMap<Question, Option<Plan>>,
+    /// What was timed, in this run and before.
+    algorithms: Algorithms,
 }
 
 // SAFETY: cuBLASLt handles and descriptors may be used from any thread; the mutex around `Blas`
@@ -44,10 +94,7 @@ unsafe impl Send for Blas {}
 
 #[derive(Clone, Copy)]
 struct Plan {
-    product: sys::cublasLtMatmulDesc_t,
-    a: sys::cublasLtMatrixLayout_t,
-    b: sys::cublasLtMatrixLayout_t,
-    c: sys::cublasLtMatrixLayout_t,
+    descriptors: Descriptors,
     algorithm: sys::cublasLtMatmulAlgo_t,
 }
 
@@ -59,9 +106,9 @@ impl Context {
     /// # Safety
     /// `memory` holds addresses of this GPU's memory with the matrices as `matmul` describes them
     /// and a workspace of that size; the stream may read `a`, `b` and a row that is added, and
-    /// write `c`, sums and the workspace.
+    /// write `c`, sums and the workspace. `a`, `b` and the row share no memory with `c`.
     pub unsafe fn matmul(
-        &self,
+        &'static self,
         stream: StreamId,
         matmul: &Matmul,
         [alpha, beta]: [f64; 2],
@@ -72,45 +119,60 @@ impl Context {
         let mut blas = self.blas.lock();
         let blas = match &mut *blas {
             Some(blas) => blas,
-            empty => empty.insert(Blas::open()?),
+            empty => empty.insert(Blas::open(&self.properties().name)?),
         };
         let MatmulMemory { a, b, c, beside, workspace, workspace_bytes } = memory;
         let question = Question {
             matmul: *matmul,
+            accumulates: beta != 0.0,
             alignment_bytes: [a, b, c].map(alignment_bytes),
             workspace_bytes,
         };
-        let plan = blas.plan(&question, beside)?;
+        let alpha = Factor::of(matmul.dtype, alpha);
+        let beta = Factor::of(matmul.dtype, beta);
+        let library = blas.handle;
+        let queue = |plan: &Plan| {
+            let Plan { descriptors, algorithm } = plan;
+            // SAFETY: descriptors belong to the plan and live as long as the context; the pointers
+            // are the caller's promise, who lets a product that accumulates nothing be written more
+            // than once. The library computes B^T A^T, so its first operand is our `b`.
+            unsafe {
+                result::matmul(
+                    library,
+                    descriptors.product,
+                    alpha.pointer(),
+                    beta.pointer(),
+                    b as *const _,
+                    descriptors.b,
+                    a as *const _,
+                    descriptors.a,
+                    c as *const _,
+                    descriptors.c,
+                    c as *mut _,
+                    descriptors.c,
+                    algorithm,
+                    workspace as *mut _,
+                    workspace_bytes,
+                    handle.cast(),
+                )
+            }
+        };
+        let plan = match blas.plans.get(&question) {
+            Some(plan) => *plan,
+            None => {
+                let times = question.is_timed() && !self.is_capturing(stream);
+                let fastest = |plans: &[Plan]| self.fastest(stream, plans, queue);
+                let plan = blas.plan(&question, beside, times.then_some(fastest))?;
+                blas.plans.insert(question, plan);
+                plan
+            }
+        };
         let Some(plan) = plan else { return Ok(false) };
         if matmul.beside != Beside::Nothing {
             // The lock is held until the product is queued, so no other call changes it meanwhile.
-            attribute(plan.product, Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &beside)?;
+            plan.descriptors.set_beside(beside)?;
         }
-        let alpha = Factor::of(matmul.dtype, alpha);
-        let beta = Factor::of(matmul.dtype, beta);
-        // SAFETY: descriptors belong to the plan and live as long as the context; the pointers are
-        // the caller's promise. The library computes B^T A^T, so its first operand is our `b`.
-        let queued = unsafe {
-            result::matmul(
-                blas.handle,
-                plan.product,
-                alpha.pointer(),
-                beta.pointer(),
-                b as *const _,
-                plan.b,
-                a as *const _,
-                plan.a,
-                c as *const _,
-                plan.c,
-                c as *mut _,
-                plan.c,
-                &plan.algorithm,
-                workspace as *mut _,
-                workspace_bytes,
-                handle.cast(),
-            )
-        };
-        match queued {
+        match queue(&plan) {
             Err(refused) if matmul.is_refused_by(refused) => {
                 blas.plans.insert(question, None);
                 Ok(false)
@@ -118,6 +180,42 @@ impl Context {
             queued => queued.told("cublasLtMatmul").map(|()| true),
         }
     }
+
+    /// The place of the plan that is the fastest when `queue` queues it: the first, unless another
+    /// one clearly is. What is refused is not timed. See Note [The fastest algorithm].
+    fn fastest(
+        &'static self,
+        stream: StreamId,
+        plans: &[Plan],
+        queue: impl Fn(&Plan) -> Result<(), result::CublasError>,
+    ) -> Result<usize> {
+        let mut runs = Vec::new();
+        for (place, plan) in plans.iter().enumerate() {
+            if queue(plan).is_ok() {
+                let start = self.record_timed(stream)?;
+                let queued = (0..TIMED_RUNS).try_for_each(|_| queue(plan));
+                let end = self.record_timed(stream)?;
+                runs.extend(queued.is_ok().then_some((place, start, end)));
+            }
+        }
+        if let Some((_, _, end)) = runs.last() {
+            end.wait();
+        }
+        let times: Vec<_> = runs
+            .iter()
+            .filter_map(|(place, start, end)| Some((*place, end.since(start)?)))
+            .collect();
+        Ok(preferred(&times))
+    }
+}
+
+/// The place of the shortest time, or of the first, if that is hardly longer.
+fn preferred(times: &[(usize, Duration)]) -> usize {
+    let Some(&(first, of_first)) = times.first() else { return 0 };
+    let shortest = times.iter().copied().min_by_key(|&(_, time)| time);
+    shortest
+        .filter(|(_, time)| time.as_secs_f64() < CLEARLY_FASTER * of_first.as_secs_f64())
+        .map_or(first, |(place, _)| place)
 }
 
 /// A scale factor in the type that the product is scaled in.
@@ -155,7 +253,7 @@ impl Matmul {
 }
 
 impl Blas {
-    fn open() -> Result<Blas> {
+    fn open(gpu: &str) -> Result<Blas> {
         // SAFETY: only tries to open the library.
         if !unsafe { sys::is_culib_present() } {
             return Err(Error::unsupported(
@@ -164,190 +262,182 @@ impl Blas {
             ));
         }
         let handle = result::create_handle().told("cublasLtCreate")?;
-        Ok(Blas { handle, plans: HashMap::new() })
+        // SAFETY: the library is there; the call takes nothing and returns a number.
+        let version = unsafe { sys::cublasLtGetVersion() };
+        Ok(Blas { handle, plans: HashMap::new(), algorithms: Algorithms::open(gpu, version) })
     }
 
-    /// The plan for products like the one that `question` is of, whose row or sums lie at `beside`.
-    fn plan(&mut self, question: &Question, beside: usize) -> Result<Option<Plan>> {
-        if let Some(plan) = self.plans.get(question) {
-            return Ok(*plan);
-        }
+    /// The plan for products like the one that `question` is of, whose row or sums lie at `beside`:
+    /// with the algorithm that was kept for it, else with the one that `fastest` finds, if it is
+    /// given, else with the library's first.
+    fn plan(
+        &mut self,
+        question: &Question,
+        beside: usize,
+        fastest: Option<impl Fn(&[Plan]) -> Result<usize>>,
+    ) -> Result<Option<Plan>> {
         let matmul = &question.matmul;
-        use sys::cublasComputeType_t as Compute;
-        use sys::cudaDataType_t as Data;
-        let (data, scale, compute) = match matmul.dtype {
-            BlasType::F32 if matmul.allow_tf32 => {
-                (Data::CUDA_R_32F, Data::CUDA_R_32F, Compute::CUBLAS_COMPUTE_32F_FAST_TF32)
+        let descriptors = Descriptors::new(matmul, beside)?;
+        let name = question.is_timed().then(|| question.name());
+        let kept = name.as_ref().and_then(|name| self.algorithms.get(name));
+        if let Some(data) = kept {
+            let algorithm = sys::cublasLtMatmulAlgo_t { data };
+            if self.takes(&descriptors, &algorithm, question.workspace_bytes) {
+                return Ok(Some(Plan { descriptors, algorithm }));
             }
-            BlasType::F32 => (Data::CUDA_R_32F, Data::CUDA_R_32F, Compute::CUBLAS_COMPUTE_32F),
-            BlasType::F64 => (Data::CUDA_R_64F, Data::CUDA_R_64F, Compute::CUBLAS_COMPUTE_64F),
-            BlasType::F16 => (Data::CUDA_R_16F, Data::CUDA_R_32F, Compute::CUBLAS_COMPUTE_32F),
-            BlasType::BF16 => (Data::CUDA_R_16BF, Data::CUDA_R_32F, Compute::CUBLAS_COMPUTE_32F),
-        };
-        let product =
-            result::create_matmul_desc(compute, scale).told("cublasLtMatmulDescCreate")?;
-        // cublasOperation_t: 0 is as it is, 1 transposed.
-        let [of_a, of_b] = [matmul.b_transposed, matmul.a_transposed].map(i32::from);
-        attribute(product, Attribute::CUBLASLT_MATMUL_DESC_TRANSA, &of_a)?;
-        attribute(product, Attribute::CUBLASLT_MATMUL_DESC_TRANSB, &of_b)?;
-        use sys::cublasLtEpilogue_t as Epilogue;
-        let epilogue = match matmul.beside {
-            Beside::Nothing => None,
-            // A column of the library's result is a row of ours.
-            Beside::AddsRow => Some(Epilogue::CUBLASLT_EPILOGUE_BIAS),
-            // The library's B is our `a`.
-            Beside::SumsRows => Some(Epilogue::CUBLASLT_EPILOGUE_BGRADB),
-        };
-        if let Some(epilogue) = epilogue {
-            let epilogue = epilogue as u32;
-            attribute(product, Attribute::CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue)?;
-            attribute(product, Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &beside)?;
         }
-        let of_result = if matmul.is_widened { Data::CUDA_R_32F } else { data };
-        // Row-major r x c with stride s is column-major c x r with leading dimension s.
-        let layout = |data, rows: usize, columns: usize, stride: usize, step: usize| {
-            matrix(
-                data,
-                rows as u64,
-                columns as u64,
-                stride as i64,
-                matmul.batch as i32,
-                step as i64,
-            )
-        };
-        let (m, n, k) = (matmul.m, matmul.n, matmul.k);
-        let a = if matmul.a_transposed {
-            layout(data, m, k, matmul.a_stride, matmul.a_batch)?
-        } else {
-            layout(data, k, m, matmul.a_stride, matmul.a_batch)?
-        };
-        let b = if matmul.b_transposed {
-            layout(data, k, n, matmul.b_stride, matmul.b_batch)?
-        } else {
-            layout(data, n, k, matmul.b_stride, matmul.b_batch)?
-        };
-        let c = layout(of_result, n, m, matmul.c_stride, matmul.c_batch)?;
-        let preference = Preference::new(question)?;
-        // SAFETY: all descriptors are alive.
-        let found = unsafe {
-            result::get_matmul_algo_heuristic(self.handle, product, b, a, c, c, preference.0)
-        };
-        let plan = match found {
+        let fastest = fastest.filter(|_| self.algorithms.can_keep());
+        let most = if fastest.is_some() { TIMED_PROPOSALS } else { 1 };
+        let preference = Preference::new(question.workspace_bytes, question.alignment_bytes)?;
+        let found = self.proposals(&descriptors, &preference, most);
+        let plans = match found {
             Err(refused) if matmul.is_refused_by(refused) => {
-                // SAFETY: made above, in no plan, and destroyed once.
-                unsafe {
-                    let _ = result::destroy_matmul_desc(product);
-                    for matrix in [a, b, c] {
-                        let _ = result::destroy_matrix_layout(matrix);
-                    }
-                }
-                None
+                // SAFETY: they are in no plan.
+                unsafe { descriptors.destroy() };
+                return Ok(None);
             }
-            found => {
-                let algorithm = found.told("cublasLtMatmulAlgoGetHeuristic")?.algo;
-                Some(Plan { product, a, b, c, algorithm })
-            }
+            found => found.told("cublasLtMatmulAlgoGetHeuristic")?,
         };
-        self.plans.insert(*question, plan);
-        Ok(plan)
-    }
-}
-
-/// What an algorithm must make do with.
-struct Preference(sys::cublasLtMatmulPreference_t);
-
-impl Preference {
-    fn new(question: &Question) -> Result<Preference> {
-        use sys::cublasLtMatmulPreferenceAttributes_t as A;
-        let preference =
-            Preference(result::create_matmul_pref().told("cublasLtMatmulPreferenceCreate")?);
-        preference.set(A::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &question.workspace_bytes)?;
-        // The library's A is our `b`, and its C and D are both our `c`.
-        let [a, b, c] = &question.alignment_bytes;
-        preference.set(A::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, b)?;
-        preference.set(A::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, a)?;
-        preference.set(A::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, c)?;
-        preference.set(A::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, c)?;
-        Ok(preference)
+        let plans: Vec<_> =
+            plans.into_iter().map(|algorithm| Plan { descriptors, algorithm }).collect();
+        let place = match (fastest, name) {
+            (Some(fastest), Some(name)) if plans.len() > 1 => {
+                let place = fastest(&plans)?;
+                if self.algorithms.keep(name, plans[place].algorithm.data) { place } else { 0 }
+            }
+            _ => 0,
+        };
+        Ok(Some(plans[place]))
     }
 
-    /// Sets an attribute whose type is `T`: 64 bits for the workspace, 32 for alignments.
-    fn set<T>(&self, which: sys::cublasLtMatmulPreferenceAttributes_t, value: &T) -> Result<()> {
-        // SAFETY: the preference is alive, and `new` passes each attribute in its documented type.
+    /// Whether an algorithm that was kept is one for such a product.
+    fn takes(
+        &self,
+        of: &Descriptors,
+        algorithm: &sys::cublasLtMatmulAlgo_t,
+        workspace_bytes: usize,
+    ) -> bool {
+        let mut answer = MaybeUninit::<sys::cublasLtMatmulHeuristicResult_t>::uninit();
+        // SAFETY: the descriptors are alive; the library checks the algorithm and, if it takes it,
+        // fills in the answer.
+        let checked = unsafe {
+            sys::cublasLtMatmulAlgoCheck(
+                self.handle,
+                of.product,
+                of.b,
+                of.a,
+                of.c,
+                of.c,
+                algorithm,
+                answer.as_mut_ptr(),
+            )
+        };
+        // SAFETY: the library took it, and so filled in the answer.
+        checked.result().is_ok() && unsafe { answer.assume_init() }.workspaceSize <= workspace_bytes
+    }
+
+    /// At least one and at most `most` algorithms that the library proposes, in its order.
+    fn proposals(
+        &self,
+        of: &Descriptors,
+        preference: &Preference,
+        most: usize,
+    ) -> Result<Vec<sys::cublasLtMatmulAlgo_t>, result::CublasError> {
+        let mut found = [const { MaybeUninit::uninit() }; TIMED_PROPOSALS];
+        let most = most.min(found.len());
+        let mut count = 0;
+        // SAFETY: the descriptors and the preference are alive; the library fills in at most `most`
+        // answers and says how many.
         unsafe {
-            result::set_matmul_pref_attribute(
-                self.0,
-                which,
-                std::ptr::from_ref(value).cast(),
-                size_of::<T>(),
+            sys::cublasLtMatmulAlgoGetHeuristic(
+                self.handle,
+                of.product,
+                of.b,
+                of.a,
+                of.c,
+                of.c,
+                preference.0,
+                most as i32,
+                found.as_mut_ptr().cast(),
+                &raw mut count,
             )
         }
-        .told("cublasLtMatmulPreferenceSetAttribute")
+        .result()?;
+        let found = found.iter().take(count as usize);
+        // SAFETY: the library filled these in.
+        let found = found.map(|answer: &MaybeUninit<_>| unsafe { answer.assume_init_ref() });
+        let found: Vec<_> = found
+            .filter(|answer: &&sys::cublasLtMatmulHeuristicResult_t| answer.state.result().is_ok())
+            .map(|answer| answer.algo)
+            .collect();
+        let none = result::CublasError(sys::cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED);
+        if found.is_empty() { Err(none) } else { Ok(found) }
     }
-}
-
-impl Drop for Preference {
-    fn drop(&mut self) {
-        // SAFETY: made in `new`, and destroyed once.
-        let _ = unsafe { result::destroy_matmul_pref(self.0) };
-    }
-}
-
-/// Sets an attribute of a product whose type is `T`: 32 bits for what is enumerated, an address
-/// for the bias.
-fn attribute<T>(product: sys::cublasLtMatmulDesc_t, which: Attribute, value: &T) -> Result<()> {
-    // SAFETY: the descriptor is alive, and callers pass each attribute in its documented type.
-    unsafe {
-        result::set_matmul_desc_attribute(
-            product,
-            which,
-            std::ptr::from_ref(value).cast(),
-            size_of::<T>(),
-        )
-    }
-    .told("cublasLtMatmulDescSetAttribute")
-}
-
-fn matrix(
-    data: sys::cudaDataType_t,
-    rows: u64,
-    columns: u64,
-    stride: i64,
-    batch: i32,
-    step: i64,
-) -> Result<sys::cublasLtMatrixLayout_t> {
-    use sys::cublasLtMatrixLayoutAttribute_t as Attribute;
-    let layout = result::create_matrix_layout(data, rows, columns, stride)
-        .told("cublasLtMatrixLayoutCreate")?;
-    // SAFETY: the layout is alive; the count is 32-bit and the step 64-bit, as the library
-    // documents.
-    unsafe {
-        result::set_matrix_layout_attribute(
-            layout,
-            Attribute::CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
-            std::ptr::from_ref(&batch).cast(),
-            size_of::<i32>(),
-        )
-        .and_then(|()| {
-            result::set_matrix_layout_attribute(
-                layout,
-                Attribute::CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
-                std::ptr::from_ref(&step).cast(),
-                size_of::<i64>(),
-            )
-        })
-    }
-    .told("cublasLtMatrixLayoutSetAttribute")?;
-    Ok(layout)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::alignment_bytes;
+    use std::time::Duration;
+
+    use super::{Question, alignment_bytes, preferred};
+    use crate::{Beside, BlasType, Matmul};
 
     #[test]
     fn alignment_is_the_largest_power_of_two_that_divides_and_that_the_library_knows() {
         let of = [0x7000_0000, 0x7000_0002, 0x7000_0030, 0x7000_0080, 0x7000_0101];
         assert_eq!(of.map(alignment_bytes), [256, 2, 16, 128, 1]);
+    }
+
+    #[test]
+    fn another_algorithm_is_taken_only_if_it_is_clearly_faster() {
+        let of = |times: &[(usize, u64)]| {
+            let times: Vec<_> =
+                times.iter().map(|&(place, us)| (place, Duration::from_micros(us))).collect();
+            preferred(&times)
+        };
+        assert_eq!(of(&[]), 0);
+        assert_eq!(of(&[(0, 1000), (1, 985), (2, 990)]), 0);
+        assert_eq!(of(&[(0, 1000), (1, 975), (2, 900), (3, 950)]), 2);
+        // The first two were refused.
+        assert_eq!(of(&[(2, 1000), (5, 1200)]), 2);
+    }
+
+    #[test]
+    fn products_have_names_of_their_own() {
+        let matmul = Matmul {
+            dtype: BlasType::BF16,
+            is_widened: false,
+            beside: Beside::AddsRow,
+            m: 1024,
+            n: 768,
+            k: 3072,
+            batch: 1,
+            a_stride: 3072,
+            a_transposed: false,
+            a_batch: 0,
+            b_stride: 3072,
+            b_transposed: true,
+            b_batch: 0,
+            c_stride: 768,
+            c_batch: 0,
+            allow_tf32: false,
+        };
+        let of = |matmul, alignment_bytes| Question {
+            matmul,
+            accumulates: false,
+            alignment_bytes,
+            workspace_bytes: 32 << 20,
+        };
+        let question = of(matmul, [256; 3]);
+        assert_eq!(
+            question.name(),
+            "BF16,AddsRow,0,0,1,0,1024,768,3072,1,3072,0,3072,0,768,0,256,256,256,33554432"
+        );
+        assert!(question.is_timed());
+        assert!(!Question { accumulates: true, ..question }.is_timed());
+        assert!(!of(Matmul { m: 16, ..matmul }, [256; 3]).is_timed());
+        let other = of(Matmul { a_transposed: true, b_transposed: false, ..matmul }, [256; 3]);
+        assert_ne!(question.name(), other.name());
+        assert_ne!(question.name(), of(matmul, [256, 16, 256]).name());
     }
 }

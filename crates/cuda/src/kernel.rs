@@ -10,7 +10,6 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::path::PathBuf;
 
 use cudarc::driver::{result, sys};
 use parking_lot::Mutex;
@@ -19,7 +18,7 @@ use plimsoll_memory::StreamId;
 use smallvec::SmallVec;
 
 use crate::error::Told;
-use crate::{Argument, Context, Grid, KernelName, KernelSource, nvrtc};
+use crate::{Argument, Context, Grid, KernelName, KernelSource, cache, nvrtc};
 
 /// What a cubin has: every kernel of its file, or one.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,7 +32,7 @@ impl KernelSource {
     fn cubin(&self, kernel: &str, capability: u32) -> Result<(Vec<u8>, Part)> {
         let (whole, one) = (self.cubin_name(capability), self.kernel_name(kernel, capability));
         let beside = std::env::current_exe().ok().and_then(|p| Some(p.parent()?.join("cubins")));
-        let cache = cache_folder();
+        let cache = cache::folder("cubins");
         for folder in beside.iter().chain(&cache) {
             if let Ok(code) = std::fs::read(folder.join(&whole)) {
                 return Ok((code, Part::Whole));
@@ -49,12 +48,6 @@ impl KernelSource {
         }
         Ok((code, Part::Kernel))
     }
-}
-
-fn cache_folder() -> Option<PathBuf> {
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
-    Some(cache?.join("plimsoll").join("cubins"))
 }
 
 /// Keeps a cubin for the next run. A cache that cannot be written costs time, not correctness.

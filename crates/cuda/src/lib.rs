@@ -13,7 +13,13 @@
 #[cfg(not(feature = "driver"))]
 mod absent;
 #[cfg(feature = "driver")]
+mod algorithms;
+#[cfg(feature = "driver")]
 mod blas;
+#[cfg(feature = "driver")]
+mod blas_descriptors;
+#[cfg(feature = "driver")]
+mod cache;
 #[cfg(feature = "driver")]
 mod context;
 mod convolution;
