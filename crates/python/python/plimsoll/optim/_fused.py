@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _plimsoll
-from .._modes import enable_grad
+from .._modes import enable_grad, no_grad
 from .._plimsoll import Tensor
 from ._differentiable import recorded_step
 from .optimizer import Optimizer
