@@ -353,3 +353,26 @@ def test_lbfgs_without_iterations_stays_where_it_is():
 
     assert optimizer.step(closure).item() == 2.0 and param.tolist() == [1.0, 1.0]
     assert (optimizer.state[param]["n_iter"], optimizer.state[param]["prev_loss"]) == (0, None)
+
+
+STRAIGHT_AND_STEEP = [
+    (lambda param: param.sum(), 1.0, [-24999.0, -24998.0]),
+    (lambda param: (param * 300).exp().sum(), 5.0, [1.0, -0.5]),
+]
+
+
+@pytest.mark.parametrize(("function", "lr", "reached"), STRAIGHT_AND_STEEP)
+def test_lbfgs_searches_along_straight_lines_and_where_numbers_end(function, lr, reached):
+    # The cubic through two points of a line has its minimum at infinity, and squares of steep slopes are infinite.
+    param = nn.Parameter(plimsoll.tensor([1.0, 2.0], dtype=plimsoll.float64))
+    optimizer = optim.LBFGS([param], lr=lr, max_iter=4, line_search_fn="strong_wolfe")
+
+    def closure():
+        optimizer.zero_grad()
+        loss = function(param)
+        loss.backward()
+        return loss
+
+    for _ in range(3):
+        optimizer.step(closure)
+    assert param.tolist() == pytest.approx(reached, rel=1e-12)
