@@ -150,7 +150,7 @@ class FusedOptimizer(Optimizer):
         """Casts the float32 parameters, and their gradients, to `dtype` (float16 or bfloat16), and keeps what they were as
         their float32 copies (`master_weights`). Copies that a step makes of a model that was cast before start in the
         middle of what rounds to each half: at small learning rates the first steps then change no parameter. Parameters
-        of other dtypes stay as they are."""
+        of other dtypes stay as they are. A state that was saved is loaded afterwards: casting makes the copies anew."""
         if dtype not in (_plimsoll.float16, _plimsoll.bfloat16):
             raise ValueError(f"cast_parameters makes parameters float16 or bfloat16, not {dtype}")
         if not all(group.get("master_weights") for group in self.param_groups):
