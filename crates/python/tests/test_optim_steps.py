@@ -363,7 +363,8 @@ STRAIGHT_AND_STEEP = [
 
 @pytest.mark.parametrize(("function", "lr", "reached"), STRAIGHT_AND_STEEP)
 def test_lbfgs_searches_along_straight_lines_and_where_numbers_end(function, lr, reached):
-    # The cubic through two points of a line has its minimum at infinity, and squares of steep slopes are infinite.
+    # The cubic through two points of a line has its minimum at infinity, and steep slopes have
+    # infinite squares.
     param = nn.Parameter(plimsoll.tensor([1.0, 2.0], dtype=plimsoll.float64))
     optimizer = optim.LBFGS([param], lr=lr, max_iter=4, line_search_fn="strong_wolfe")
 
