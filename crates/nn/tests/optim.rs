@@ -237,6 +237,33 @@ fn parameters_that_are_cast_leave_their_copies_unrounded() -> Result<()> {
     Ok(())
 }
 
+/// Graphs that were recorded before the cast reach the parameters, in the dtype that they have now,
+/// whether the gradient's memory could be taken over or not.
+#[test]
+fn graphs_of_before_a_cast_accumulate_into_the_halves() -> Result<()> {
+    for own in devices()? {
+        let start = Tensor::full(&[4], 3.0, (DType::F32, own))?;
+        let (free, held) = (Parameter::new(&start)?, Parameter::new(&start)?);
+        let options = optim::SGDOptions::new().lr(0.25).master_weights(true);
+        let mut optimizer = optim::SGD::new([free.clone(), held.clone()], options)?;
+        let made = || free.tensor().mul(2.0)?.sum()?.add(&held.tensor().sum()?);
+        let (loss, again) = (made()?, made()?);
+        optimizer.cast_parameters(DType::BF16)?;
+        for (times, loss) in [(1.0, loss), (2.0, again)] {
+            loss.backward()?;
+            for (parameter, grad) in [(&free, 2.0), (&held, 1.0)] {
+                let kept = parameter.tensor().grad().unwrap();
+                assert_eq!(kept.dtype(), DType::BF16);
+                assert_eq!(kept.to_f64_vec()?, [times * grad; 4]);
+            }
+        }
+        optimizer.step()?;
+        assert_eq!(free.tensor().to_f64_vec()?, [2.0; 4]);
+        assert_eq!(held.tensor().to_f64_vec()?, [2.5; 4]);
+    }
+    Ok(())
+}
+
 #[test]
 fn groups_have_options_of_their_own_and_hooks_see_steps() -> Result<()> {
     let made = || Parameter::new(&Tensor::ones(&[1], DType::F64)?);

@@ -234,9 +234,28 @@ def test_a_step_refuses_gradients_of_half_precision(is_fused):
     assert half.tolist() == [1.0, 1.0] and half.grad.tolist() == [4.0, 4.0]
 
 
-def test_a_step_that_divides_itself_takes_half_precision():
+@pytest.mark.parametrize("name", ["fused", "master_weights"])
+def test_a_step_that_divides_itself_takes_half_precision(name):
     scaler = GradScaler("cpu", init_scale=4.0)
     half = nn.Parameter(pm.ones(2, dtype=pm.float16))
     scaler.scale(half.sum()).backward()
-    scaler.step(optim.SGD([half], lr=0.5, fused=True))
+    scaler.step(optim.SGD([half], lr=0.5, **{name: True}))
     assert half.tolist() == [0.5, 0.5]
+
+
+def test_a_scaler_steps_parameters_that_were_cast():
+    scaler = GradScaler("cpu", init_scale=4.0)
+    wide, cast = (nn.Parameter(pm.tensor([1 + 2.0**-12, -3.0])) for _ in range(2))
+    plain = optim.AdamW([wide], lr=2.0**-13)
+    optimizer = optim.AdamW([cast], lr=2.0**-13, master_weights=True)
+    optimizer.cast_parameters(pm.float16)
+    for factor in (1.0, float("inf"), 0.5):
+        optimizer.zero_grad()
+        scaler.scale((cast * factor).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        if factor < 2:
+            wide.grad = pm.full((2,), factor)
+            plain.step()
+        assert optimizer.state[cast]["master_param"].tolist() == wide.tolist()
+        assert cast.tolist() == wide.half().tolist()

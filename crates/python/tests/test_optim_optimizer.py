@@ -179,7 +179,9 @@ def test_parameters_are_in_one_group():
     with pytest.raises(TypeError, match="param_group must be a dict"):
         optimizer.add_param_group([second])
     with pytest.warns(UserWarning, match="duplicate parameters"):
-        optim.SGD([first, first])
+        twice = optim.SGD([first, second, first])
+    # One number for both places, which is PyTorch's: the last.
+    assert twice.state_dict()["param_groups"][0]["params"] == [2, 1, 2]
     optimizer.add_param_group({"params": second, "lr": 0.5})
     assert optimizer.param_groups[1]["params"] == [second]
     assert optimizer.param_groups[1]["lr"] == 0.5

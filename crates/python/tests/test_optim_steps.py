@@ -179,6 +179,28 @@ def test_parameters_that_are_cast_leave_their_copies_unrounded(name):
     assert again.state[again.param_groups[0]["params"][0]]["master_param"].tolist() == wide.tolist()
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_a_state_of_before_the_first_step_keeps_the_copies(name):
+    values = [1 + 2.0**-10, 0.3, -0.7, 2.0**-20]
+    wide, cast, loaded = (nn.Parameter(plimsoll.tensor(values)) for _ in range(3))
+    one = getattr(optim, name)([wide], lr=2.0**-12)
+    two = getattr(optim, name)([cast], lr=2.0**-12, master_weights=True)
+    two.cast_parameters(plimsoll.bfloat16)
+    three = getattr(optim, name)([loaded], lr=2.0**-12, master_weights=True)
+    loaded.data = cast.detach().clone()
+    three.load_state_dict(pickle.loads(pickle.dumps(two.state_dict())))
+    four = copy.deepcopy(two)
+    stepped = [cast, loaded, four.param_groups[0]["params"][0]]
+    for _ in range(2):
+        wide.grad = plimsoll.full((4,), 0.5)
+        one.step()
+        for param, optimizer in zip(stepped, (two, three, four)):
+            param.grad = plimsoll.full((4,), 0.5, dtype=plimsoll.bfloat16)
+            optimizer.step()
+            assert optimizer.state[param]["master_param"].tolist() == wide.tolist()
+            assert param.tolist() == wide.bfloat16().tolist()
+
+
 def test_casting_parameters_needs_copies_and_halves():
     param = parameter(plimsoll.float32)
     with pytest.raises(ValueError, match="master_weights"):
@@ -331,3 +353,27 @@ def test_lbfgs_without_iterations_stays_where_it_is():
 
     assert optimizer.step(closure).item() == 2.0 and param.tolist() == [1.0, 1.0]
     assert (optimizer.state[param]["n_iter"], optimizer.state[param]["prev_loss"]) == (0, None)
+
+
+STRAIGHT_AND_STEEP = [
+    (lambda param: param.sum(), 1.0, [-24999.0, -24998.0]),
+    (lambda param: (param * 300).exp().sum(), 5.0, [1.0, -0.5]),
+]
+
+
+@pytest.mark.parametrize(("function", "lr", "reached"), STRAIGHT_AND_STEEP)
+def test_lbfgs_searches_along_straight_lines_and_where_numbers_end(function, lr, reached):
+    # The cubic through two points of a line has its minimum at infinity, and steep slopes have
+    # infinite squares.
+    param = nn.Parameter(plimsoll.tensor([1.0, 2.0], dtype=plimsoll.float64))
+    optimizer = optim.LBFGS([param], lr=lr, max_iter=4, line_search_fn="strong_wolfe")
+
+    def closure():
+        optimizer.zero_grad()
+        loss = function(param)
+        loss.backward()
+        return loss
+
+    for _ in range(3):
+        optimizer.step(closure)
+    assert param.tolist() == pytest.approx(reached, rel=1e-12)

@@ -43,6 +43,7 @@ impl Accumulator {
     /// Adds `grad` to the gradient of `leaf`, which is this one's.
     pub(super) fn add(&self, leaf: &Tensor, grad: Tensor) -> Result<()> {
         let _adding = self.adding.lock();
+        let grad = in_dtype_of(leaf, grad)?;
         let total = match leaf.grad() {
             None => first(leaf, grad)?,
             // While recording, the old gradient may be part of a graph, or held by somebody who
@@ -55,6 +56,11 @@ impl Accumulator {
         };
         store(leaf, &total)
     }
+}
+
+/// `grad` in the dtype that the tensor has by now: it may have been cast since forward.
+fn in_dtype_of(tensor: &Tensor, grad: Tensor) -> Result<Tensor> {
+    if grad.dtype() == tensor.dtype() { Ok(grad) } else { grad.to(tensor.dtype()) }
 }
 
 /// Leaves `grad` on a tensor. Its shape is that of what backward went through, whatever memory the
@@ -91,11 +97,12 @@ fn first(leaf: &Tensor, grad: Tensor) -> Result<Tensor> {
 
 /// Leaves `grad` on a tensor that retains its gradient, and is no leaf.
 pub(super) fn retain(tensor: &Tensor, grad: &Tensor) -> Result<()> {
+    let grad = in_dtype_of(tensor, grad.clone())?;
     let total = match tensor.grad() {
         None if grad.shape() == tensor.shape() => grad.clone_as(tensor.meta())?,
         // The tensor got memory of another shape since.
         None => grad.clone_tensor()?,
-        Some(old) => old.add(grad)?,
+        Some(old) => old.add(&grad)?,
     };
     store(tensor, &total)
 }

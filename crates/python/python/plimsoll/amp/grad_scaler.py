@@ -203,7 +203,10 @@ class GradScaler:
             one = _plimsoll.ones((), dtype=_plimsoll.float32, device=scale.device)
             # Every optimizer of ours divides inside its step; PyTorch's do, and take float16, only if they are `fused`.
             # A step of the user's that says it can do it is trusted, as there.
-            takes_half = not isinstance(optimizer, FusedOptimizer) or bool(optimizer.defaults.get("fused"))
+            # Float32 copies, which PyTorch has not, keep what float16 loses.
+            takes_half = not isinstance(optimizer, FusedOptimizer) or any(
+                optimizer.defaults.get(name) for name in ("fused", "master_weights")
+            )
             found = self._unscale_grads_(optimizer, one, self._nothing(scale), takes_half)
             state["found_inf_per_device"] = found
         founds = list(state["found_inf_per_device"].values())

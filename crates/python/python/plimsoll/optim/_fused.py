@@ -49,6 +49,11 @@ def wants_copy(group: dict[str, Any], param: Tensor) -> bool:
     return bool(group.get("master_weights")) and param.dtype in (_plimsoll.float16, _plimsoll.bfloat16)
 
 
+def has_begun(kept: dict[str, Any]) -> bool:
+    """Whether all that a first step makes is there. A parameter that was cast before it has its copy alone."""
+    return not kept.keys() <= {_MASTER}
+
+
 def kept_number(param: Tensor, value: float = 0.0) -> Tensor:
     """One float32 beside a parameter."""
     return _plimsoll.full((), value, dtype=_plimsoll.float32, device=param.device)
@@ -91,8 +96,8 @@ class FusedOptimizer(Optimizer):
             if not self._counts_steps:
                 continue
             for param in group["params"]:
-                kept = self.state.get(param)
-                if kept and not isinstance(kept.get("step", 0.0), Tensor):
+                kept = self.state.get(param) or {}
+                if has_begun(kept) and not isinstance(kept.get("step", 0.0), Tensor):
                     kept["step"] = kept_number(param, float(kept.get("step", 0.0)))
 
     def _placed(self, param: Tensor, group: dict[str, Any], key: Any, value: Tensor) -> Tensor:
@@ -145,7 +150,7 @@ class FusedOptimizer(Optimizer):
         """Casts the float32 parameters, and their gradients, to `dtype` (float16 or bfloat16), and keeps what they were as
         their float32 copies (`master_weights`). Copies that a step makes of a model that was cast before start in the
         middle of what rounds to each half: at small learning rates the first steps then change no parameter. Parameters
-        of other dtypes stay as they are."""
+        of other dtypes stay as they are. A state that was saved is loaded afterwards: casting makes the copies anew."""
         if dtype not in (_plimsoll.float16, _plimsoll.bfloat16):
             raise ValueError(f"cast_parameters makes parameters float16 or bfloat16, not {dtype}")
         if not all(group.get("master_weights") for group in self.param_groups):
@@ -214,9 +219,7 @@ class FusedOptimizer(Optimizer):
     def _begin_group(self, group: dict[str, Any], params: list[Tensor]) -> Any:
         """Makes what is kept beside parameters that step for the first time; what it returns goes to the step."""
         for param in params:
-            kept = self.state.get(param)
-            # Parameters that were cast have their copies before the first step, and nothing else.
-            if kept and kept.keys() != {_MASTER}:
+            if has_begun(self.state.get(param) or {}):
                 self._copied(group, param)
             else:
                 self._begun(group, param)

@@ -3,6 +3,7 @@ flattens enough. First steps grow until they enclose such a place, then the inte
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -21,18 +22,25 @@ class Point(NamedTuple):
     slope: float
 
 
+def _quotient(a: float, b: float) -> float:
+    """`a / b`, which is infinite or no number if `b` is 0, as with tensors."""
+    return a / b if b != 0 else a * math.copysign(math.inf, b)
+
+
 def _minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None) -> float:
     """Where the cubic through two points has its minimum, within the bounds."""
     if a.step > b.step:
         a, b = b, a
     low, high = bounds or (a.step, b.step)
-    first = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.step - b.step)
-    square = first**2 - a.slope * b.slope
+    first = a.slope + b.slope - _quotient(3 * (a.loss - b.loss), a.step - b.step)
+    # A power that is too large raises, a product is infinite.
+    square = first * first - a.slope * b.slope
     if not square >= 0:
         return (low + high) / 2.0
     root = square**0.5
-    at = b.step - (b.step - a.step) * ((b.slope + root - first) / (b.slope - a.slope + 2 * root))
-    return min(max(at, low), high)  # type: ignore[no-any-return]
+    # Along a straight line this is at infinity, and the bound is taken.
+    at = b.step - (b.step - a.step) * _quotient(b.slope + root - first, b.slope - a.slope + 2 * root)
+    return min(max(at, low), high)
 
 
 class LineSearch:

@@ -123,7 +123,7 @@ class _Steps:
             loss_before = loss
             self.length = float(group["lr"])
             if self.state["n_iter"] == 1:
-                self.length *= min(1.0, 1.0 / float(grad.abs().sum()))
+                self.length *= 1.0 / max(1.0, float(grad.abs().sum()))
             slope = float(grad.dot(self.direction))
             if slope > -group["tolerance_change"]:
                 break

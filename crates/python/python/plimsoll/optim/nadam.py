@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._plimsoll import Tensor
-from ._fused import FusedOptimizer, check_betas, check_lr, check_number, kept_number
+from ._fused import FusedOptimizer, check_betas, check_lr, check_number, has_begun, kept_number
 from ._lists import Lists, step_lists
 
 
@@ -56,8 +56,8 @@ class NAdam(FusedOptimizer):
         super().__setstate__(state)
         for group in self.param_groups:
             for param in group["params"]:
-                kept = self.state.get(param)
-                if kept and not isinstance(kept.get("mu_product", 1.0), Tensor):
+                kept = self.state.get(param) or {}
+                if has_begun(kept) and not isinstance(kept.get("mu_product", 1.0), Tensor):
                     kept["mu_product"] = kept_number(param, float(kept["mu_product"]))
 
     def _numbers(self, group: dict[str, Any]) -> list[float]:

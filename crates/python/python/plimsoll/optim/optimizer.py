@@ -172,8 +172,8 @@ class Optimizer:
         numbers: dict[int, int] = {}
         groups, first = [], 0
         for group in self.param_groups:
-            for number, param in enumerate(group["params"], first):
-                numbers.setdefault(id(param), number)
+            # Of a parameter that is in its group twice the last, as in PyTorch.
+            numbers.update({id(param): number for number, param in enumerate(group["params"], first)})
             packed = {key: value for key, value in group.items() if key != "params"}
             packed["params"] = [numbers[id(param)] for param in group["params"]]
             groups.append(packed)
