@@ -31,6 +31,11 @@ template <> __device__ __forceinline__ f32 not_a_number<f32>() { return __int_as
 template <> __device__ __forceinline__ f64 not_a_number<f64>() { return __longlong_as_double(0x7ff8000000000000ll); }
 __device__ __forceinline__ f32 exponential(f32 x) { return expf(x); }
 __device__ __forceinline__ f64 exponential(f64 x) { return exp(x); }
+// Halves keep less than the fast one gives.
+template <typename T> __device__ __forceinline__ typename Compute<T>::number exponential_of(typename Compute<T>::number x) {
+  if constexpr (sizeof(T) == 2) return __expf(x);
+  else return exponential(x);
+}
 __device__ __forceinline__ f32 logarithm(f32 x) { return logf(x); }
 __device__ __forceinline__ f64 logarithm(f64 x) { return log(x); }
 
@@ -135,19 +140,29 @@ __device__ void by_row(Rows rows, Terms terms, const T *x, const i64 *targets, c
     Moments<C> own;
     if (packed) {
       const Pack<T> *packs = (const Pack<T> *)line;
-      for (i64 i = threadIdx.x; i < rows.classes / wide; i += blockDim.x) {
-        Pack<T> pack = packs[i];
-        C values[wide], top = lowest<C>();
+      const i64 count = rows.classes / wide, step = blockDim.x;
+      // So many packs are asked for at once.
+      const int ahead = 4;
+      for (i64 first = threadIdx.x; first < count; first += ahead * step) {
+        Pack<T> next[ahead];
 #pragma unroll
-        for (int k = 0; k < wide; ++k) {
-          values[k] = (C)load(pack.v[k]);
-          top = values[k] > top ? values[k] : top;
+        for (int j = 0; j < ahead; ++j)
+          if (first + j * step < count) next[j] = packs[first + j * step];
+#pragma unroll
+        for (int j = 0; j < ahead; ++j) {
+          if (first + j * step >= count) break;
+          C values[wide], top = lowest<C>();
+#pragma unroll
+          for (int k = 0; k < wide; ++k) {
+            values[k] = (C)load(next[j].v[k]);
+            top = values[k] > top ? values[k] : top;
+          }
+          own.raise(top);
+          C base = own.base(), part = 0;
+#pragma unroll
+          for (int k = 0; k < wide; ++k) part += exponential_of<T>(values[k] - base);
+          own.sum += part;
         }
-        own.raise(top);
-        C base = own.base(), part = 0;
-#pragma unroll
-        for (int k = 0; k < wide; ++k) part += exponential(values[k] - base);
-        own.sum += part;
       }
     } else {
       for (i64 i = threadIdx.x; i < rows.classes; i += blockDim.x) own.take((C)load(line[i]));

@@ -7,6 +7,12 @@ template <typename C> struct Least;
 template <> struct Least<f32> { static __device__ f32 value() { return __int_as_float(0xff800000); } };
 template <> struct Least<f64> { static __device__ f64 value() { return __longlong_as_double(0xfff0000000000000LL); } };
 
+// Halves keep less than the fast exponential gives.
+template <typename T> __device__ __forceinline__ typename Compute<T>::number exponential(typename Compute<T>::number x) {
+  if constexpr (sizeof(T) == 2) return __expf(x);
+  else return ::exp(x);
+}
+
 // A NaN is left for the exponentials to carry.
 struct Larger {
   template <typename C> static __device__ C of(C a, C b) { return b > a ? b : a; }
@@ -29,8 +35,8 @@ template <typename F, typename C> __device__ __forceinline__ C team_fold(C value
   return value;
 }
 
-// A thread's share of a line. Dense lines go 16 bytes at a time, and the first packs stay in
-// registers, so that a line of up to 4 packs a thread is read once.
+// A thread's share of a line. Dense lines go 16 bytes at a time, and the first packs, asked for at
+// once, stay in registers, so that a line of up to 4 packs a thread is read once.
 template <typename T> struct Line {
   static const int kept = 4, wide = 16 / sizeof(T);
   Pack<T> own[kept];
@@ -55,6 +61,16 @@ template <typename T> struct Line {
       if (i < packs) use(i, own[j]);
     }
     for (i64 i = lane + (i64)kept * team; i < packs; i += team) use(i, ((const Pack<T> *)line)[i]);
+  }
+
+  // Calls `use(i, pack i, pack i of other)` for the thread's packs of two lines of one length.
+  template <typename Use> __device__ __forceinline__ void each_pack_with(const Line &other, Use use) const {
+#pragma unroll
+    for (int j = 0; j < kept; ++j) {
+      i64 i = lane + (i64)j * team;
+      if (i < packs) use(i, own[j], other.own[j]);
+    }
+    for (i64 i = lane + (i64)kept * team; i < packs; i += team) use(i, ((const Pack<T> *)line)[i], ((const Pack<T> *)other.line)[i]);
   }
 
   // Calls `use(x)` for the thread's elements.
@@ -89,10 +105,10 @@ __device__ void softmax_lines(i64 lines, i64 length, const Strided &outer, i64 x
     line.each([&](C value) { top = Larger::of(top, value); });
     top = team_fold<Larger>(top, Least<C>::value(), warp_alone);
     C total = 0;
-    line.each([&](C value) { total += ::exp(value - top); });
+    line.each([&](C value) { total += exponential<T>(value - top); });
     total = team_fold<Plus>(total, (C)0, warp_alone);
     C scale = (C)1 / total, shift = ::log(total);
-    auto result = [&](C value) { return Store<T>::from(log ? value - top - shift : ::exp(value - top) * scale); };
+    auto result = [&](C value) { return Store<T>::from(log ? value - top - shift : exponential<T>(value - top) * scale); };
     if (!packed) {
       for (i64 i = lane; i < length; i += team) to[i * out_step] = result((C)load(from[i * x_step]));
       continue;
@@ -109,8 +125,10 @@ __device__ void softmax_lines(i64 lines, i64 length, const Strided &outer, i64 x
 // What is summed: g y, or for the logarithm g; and the gradient of x: y (g - sum), or g - exp(y)
 // sum.
 template <typename C> __device__ __forceinline__ C term(bool log, C grad, C y) { return log ? grad : grad * y; }
-template <typename C> __device__ __forceinline__ C gradient(bool log, C grad, C y, C sum) {
-  return log ? grad - ::exp(y) * sum : y * (grad - sum);
+template <typename T>
+__device__ __forceinline__ typename Compute<T>::number gradient(bool log, typename Compute<T>::number grad, typename Compute<T>::number y,
+                                                                typename Compute<T>::number sum) {
+  return log ? grad - exponential<T>(y) * sum : y * (grad - sum);
 }
 
 template <typename T>
@@ -125,29 +143,28 @@ __device__ void backward_lines(i64 lines, i64 length, const Strided &outer, i64 
     const T *g = grad + at[0], *v = y + at[1];
     T *to = out + at[2];
     bool packed = grad_step == 1 && y_step == 1 && out_step == 1 && length % wide == 0 && aligned(g) && aligned(v) && aligned(to);
-    i64 packs = length / wide;
+    Line<T> grads(g, length, grad_step, packed, lane, team), values(v, length, y_step, packed, lane, team);
     C total = 0;
     if (packed) {
-      for (i64 i = lane; i < packs; i += team) {
-        Pack<T> a = ((const Pack<T> *)g)[i], b = ((const Pack<T> *)v)[i];
+      grads.each_pack_with(values, [&](i64, const Pack<T> &a, const Pack<T> &b) {
 #pragma unroll
         for (int k = 0; k < wide; ++k) total += term<C>(log, load(a.v[k]), load(b.v[k]));
-      }
+      });
     } else {
       for (i64 i = lane; i < length; i += team) total += term<C>(log, load(g[i * grad_step]), load(v[i * y_step]));
     }
     total = team_fold<Plus>(total, (C)0, team == 32);
     if (!packed) {
       for (i64 i = lane; i < length; i += team)
-        to[i * out_step] = Store<T>::from(gradient<C>(log, load(g[i * grad_step]), load(v[i * y_step]), total));
+        to[i * out_step] = Store<T>::from(gradient<T>(log, load(g[i * grad_step]), load(v[i * y_step]), total));
       continue;
     }
-    for (i64 i = lane; i < packs; i += team) {
-      Pack<T> a = ((const Pack<T> *)g)[i], b = ((const Pack<T> *)v)[i], result;
+    grads.each_pack_with(values, [&](i64 i, const Pack<T> &a, const Pack<T> &b) {
+      Pack<T> result;
 #pragma unroll
-      for (int k = 0; k < wide; ++k) result.v[k] = Store<T>::from(gradient<C>(log, load(a.v[k]), load(b.v[k]), total));
+      for (int k = 0; k < wide; ++k) result.v[k] = Store<T>::from(gradient<T>(log, load(a.v[k]), load(b.v[k]), total));
       ((Pack<T> *)to)[i] = result;
-    }
+    });
   }
 }
 
@@ -179,12 +196,12 @@ __device__ void softmax_columns(i64 lines, i64 length, const Strided &outer, i64
     C top = Least<C>::value(), total = 0;
     for (i64 i = warp; i < own; i += WARPS) top = Larger::of(top, (C)load(from[i * x_step]));
     top = across_warps<Larger>(top);
-    for (i64 i = warp; i < own; i += WARPS) total += ::exp((C)load(from[i * x_step]) - top);
+    for (i64 i = warp; i < own; i += WARPS) total += exponential<T>((C)load(from[i * x_step]) - top);
     total = across_warps<Plus>(total);
     C scale = (C)1 / total, shift = ::log(total);
     for (i64 i = warp; i < own; i += WARPS) {
       C value = (C)load(from[i * x_step]) - top;
-      to[i * out_step] = Store<T>::from(log ? value - shift : ::exp(value) * scale);
+      to[i * out_step] = Store<T>::from(log ? value - shift : exponential<T>(value) * scale);
     }
   }
 }
@@ -203,18 +220,18 @@ __device__ void backward_columns(i64 lines, i64 length, const Strided &outer, i6
     for (i64 i = warp; i < own; i += WARPS) total += term<C>(log, load(g[i * grad_step]), load(v[i * y_step]));
     total = across_warps<Plus>(total);
     for (i64 i = warp; i < own; i += WARPS)
-      to[i * out_step] = Store<T>::from(gradient<C>(log, load(g[i * grad_step]), load(v[i * y_step]), total));
+      to[i * out_step] = Store<T>::from(gradient<T>(log, load(g[i * grad_step]), load(v[i * y_step]), total));
   }
 }
 
 // A team of 1 stands for blocks of neighbouring lines.
 #define SOFTMAX(type)                                                                                                               \
-  KERNEL(softmax_##type)(i64 lines, i64 length, Strided outer, i64 x_step, i64 out_step, i32 log, i32 team,                         \
+  KERNEL_OF(512, softmax_##type)(i64 lines, i64 length, Strided outer, i64 x_step, i64 out_step, i32 log, i32 team,                 \
                                             const type *x, type *out) {                                                             \
     if (team == 1) softmax_columns<type>(lines, length, outer, x_step, out_step, log, x, out);                                      \
     else softmax_lines<type>(lines, length, outer, x_step, out_step, log, team, x, out);                                            \
   }                                                                                                                                 \
-  KERNEL(softmax_backward_##type)(i64 lines, i64 length, Strided outer, i64 grad_step, i64 y_step,                                  \
+  KERNEL_OF(512, softmax_backward_##type)(i64 lines, i64 length, Strided outer, i64 grad_step, i64 y_step,                          \
                                                      i64 out_step, i32 log, i32 team, const type *grad, const type *y, type *out) { \
     if (team == 1) backward_columns<type>(lines, length, outer, grad_step, y_step, out_step, log, grad, y, out);                    \
     else backward_lines<type>(lines, length, outer, grad_step, y_step, out_step, log, team, grad, y, out);                          \

@@ -21,9 +21,13 @@ const MOST_THREADS: usize = 512;
 /// Warps of a block in which each warp takes a row, forward and backward: with four, each has the
 /// registers to ask for all of its row at once.
 const WARPS: [usize; 2] = [8, 4];
-/// Parts that sums over rows are made in, by warps and by blocks. As many on every GPU, so that all
-/// give the same bits; about as many as fill an H200 once.
-const PARTS: [usize; 2] = [384, 256];
+/// Parts that sums over rows are made in where a warp takes a row. As many on every GPU, so that
+/// all give the same bits; about as many as fill an H200 once.
+const PARTS_BY_WARP: usize = 384;
+/// Threads that all parts have together, for the same, where a block takes a row.
+const THREADS_OF_PARTS: usize = 256 * 256;
+/// Parts where a block takes a row: more of them cost more to add up than they save.
+const PARTS_BY_BLOCK: std::ops::RangeInclusive<usize> = 256..=1024;
 
 /// How rows are taken by packs of 16 bytes.
 enum Packed {
@@ -66,7 +70,12 @@ fn threads(dtype: DType, length: usize) -> usize {
 
 /// How many parts sums over rows are made in, at most.
 fn most_parts(dtype: DType, length: usize) -> usize {
-    PARTS[usize::from(threads(dtype, length) > 32)]
+    match threads(dtype, length) {
+        32 => PARTS_BY_WARP,
+        threads => {
+            (THREADS_OF_PARTS / threads).clamp(*PARTS_BY_BLOCK.start(), *PARTS_BY_BLOCK.end())
+        }
+    }
 }
 
 /// Bytes of the sums for weight and bias, in parts.
@@ -139,7 +148,8 @@ pub(crate) fn layer_norm(
         Some(Packed::ByWarp) => {
             ("layer_norm_by_warp", Packed::ByWarp.grid(rows, WARPS[0], 1 << 20))
         }
-        _ => ("layer_norm", rows_grid(rows, length)),
+        Some(packed @ Packed::ByBlock(_)) => ("layer_norm", packed.grid(rows, 1, 1 << 20)),
+        None => ("layer_norm", rows_grid(rows, length)),
     };
     launch.run(&source_files::LAYER_NORM, (kernel, dtype), grid, &arguments)
 }
