@@ -425,8 +425,13 @@ impl PyTensor {
         Ok(self.run(py, |this| this.to_scalar())?.to_i64())
     }
 
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        self.run(py, |this| Ok(this.to_string()))
+    /// As in PyTorch, a class of the program's stands there by its name.
+    fn __repr__(slf: &Bound<'_, PyTensor>) -> PyResult<String> {
+        let class = slf.get_type();
+        let module = class.module()?.to_string();
+        let ours = module == "plimsoll" || module.starts_with("plimsoll.");
+        let name = if ours { "tensor".to_string() } else { class.name()?.to_string() };
+        slf.get().run(slf.py(), |this| Ok(this.to_string_as(&name)))
     }
 
     fn __hash__(slf: &Bound<'_, PyTensor>) -> usize {
