@@ -9,6 +9,7 @@
 //! it.
 
 use std::ffi::{CStr, c_void};
+use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::{DType, Device};
 use plimsoll_tensor::{Lent, Stream, Tensor, device};
@@ -18,6 +19,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::call::call;
+use crate::said_once;
 
 const CPU: i32 = 1;
 const CUDA: i32 = 2;
@@ -359,10 +361,7 @@ fn over<H: Handed>(py: Python<'_>, taken: Taken<H>) -> PyResult<Tensor> {
     let refuse = |why: &str| Err(PyBufferError::new_err(format!("from_dlpack: {why}")));
     // SAFETY: the structure is alive until `taken` drops.
     let handed = unsafe { &*taken.0 };
-    let tensor = handed.tensor();
-    if handed.read_only() {
-        return refuse("the memory is read-only, and a tensor can be written to; copy it first");
-    }
+    let (tensor, read_only) = (handed.tensor(), handed.read_only());
     let device = device_named(py, tensor.device.device_type, tensor.device.device_id)?;
     let Some(dtype) = dtype_of(&tensor.dtype) else {
         return refuse("it has a dtype that Plimsoll does not have; convert it first");
@@ -379,10 +378,21 @@ fn over<H: Handed>(py: Python<'_>, taken: Taken<H>) -> PyResult<Tensor> {
     let strides = list(tensor.strides).unwrap_or_else(|| row_major(&sizes));
     let address = tensor.data.addr().wrapping_add(tensor.byte_offset as usize);
     // SAFETY: whoever made the structure promises these elements at these strides until its deleter
-    // is called, which `taken` does when the last tensor goes; writing was allowed above. Python
-    // programs keep threads apart as with any shared array. A GPU's memory is ordered before our
-    // current stream; see Note [Streams of two libraries].
-    call(py, || unsafe { Tensor::from_foreign_on(device, taken, address, &sizes, &strides, dtype) })
+    // is called, which `taken` does when the last tensor goes; what may not be written to leaves
+    // this function only as a copy. Python programs keep threads apart as with any shared array. A
+    // GPU's memory is ordered before our current stream; see Note [Streams of two libraries].
+    let shared = call(py, || unsafe {
+        Tensor::from_foreign_on(device, taken, address, &sizes, &strides, dtype)
+    })?;
+    if !read_only {
+        return Ok(shared);
+    }
+    // As of NumPy's arrays.
+    static SAID: AtomicBool = AtomicBool::new(false);
+    let message = "The memory given by DLPack is read-only, and a tensor can be written to: the tensor has a copy of its \
+                   values. Hand over a copy to be without this warning.";
+    said_once::warn(py, &SAID, message)?;
+    call(py, || shared.clone_tensor())
 }
 
 /// The device that DLPack's type and number name.

@@ -110,17 +110,8 @@ pub(crate) fn from_array(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<T
 
 /// The same; none if the array's memory may not be written to.
 pub(crate) fn from_writable(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
-    // The interface of a number of NumPy's is that of a temporary array, whose memory is gone
-    // before anybody reads it.
-    let of_number = match dtype_of_number(array)? {
-        Some(_) => Some(py.import("numpy")?.call_method1("asarray", (array,))?),
-        None => None,
-    };
-    let array = of_number.as_ref().unwrap_or(array);
-    let Some(interface) = array.getattr_opt(intern!(py, "__array_interface__"))? else {
-        let given = array.get_type().name()?;
-        return Err(PyTypeError::new_err(format!("expected np.ndarray (got {given})")));
-    };
+    let array = &as_array(array)?;
+    let interface = array.getattr(intern!(py, "__array_interface__"))?;
     let (dtype, name) = dtype_of(array)?;
     let bytes = dtype.size_bytes() as i64;
     let (address, read_only): (usize, bool) = interface.get_item("data")?.extract()?;
@@ -139,6 +130,20 @@ pub(crate) fn from_writable(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResul
     call(py, || unsafe { Tensor::from_foreign(owner, address, &sizes, &strides, dtype) }).map(Some)
 }
 
+/// The object as an array of NumPy's, which keeps the object where it is over its memory. Only an
+/// array's own attributes are what its memory is: another object's say what they like. A number's
+/// interface is that of a temporary array, whose memory is gone before anybody reads it.
+fn as_array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if is_array(object) {
+        return Ok(object.clone());
+    }
+    if !object.hasattr(intern!(object.py(), "__array_interface__"))? {
+        let given = object.get_type().name()?;
+        return Err(PyTypeError::new_err(format!("expected np.ndarray (got {given})")));
+    }
+    object.py().import("numpy")?.call_method1(intern!(object.py(), "asarray"), (object,))
+}
+
 /// Refuses strides that no tensor has.
 fn check_strides(strides: &[i64], bytes: i64, name: &str) -> PyResult<()> {
     match strides.iter().find(|stride| **stride < 0 || **stride % bytes != 0) {
@@ -153,6 +158,7 @@ fn check_strides(strides: &[i64], bytes: i64, name: &str) -> PyResult<()> {
 /// in the order of the array's, without gaps; where the array repeats itself (`np.broadcast_to`)
 /// each element is copied once.
 pub(crate) fn copied_as_it_lies(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    let array = &as_array(array)?;
     let sizes: Vec<i64> = array.getattr("shape")?.extract()?;
     let strides: Vec<i64> = array.getattr("strides")?.extract()?;
     let (dtype, name) = dtype_of(array)?;
@@ -201,7 +207,7 @@ fn dtype_of(array: &Bound<'_, PyAny>) -> PyResult<(DType, String)> {
     };
     match known {
         Some(dtype) if native => Ok((dtype, name)),
-        Some(_) => Err(PyTypeError::new_err(format!(
+        Some(_) => Err(PyValueError::new_err(format!(
             "from_numpy: the bytes of these {name} elements are in foreign order; use astype(\"{name}\") first"
         ))),
         None => Err(PyTypeError::new_err(format!(

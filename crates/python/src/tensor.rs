@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr};
 
 use plimsoll_core::{DType, Scalar, normalize_dim};
 use plimsoll_tensor::Tensor;
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyTuple};
@@ -56,6 +56,18 @@ impl PyTensor {
     ) -> PyResult<R> {
         let this = self.tensor(py);
         call_of(py, Effort::of([&this]), || work(&this))
+    }
+
+    /// The one element, for `float` and `int`, which refuse other values than numbers by ValueError
+    /// as Python's own do; `item` refuses by another class.
+    fn one_number(&self, py: Python<'_>) -> PyResult<Scalar> {
+        if self.with(py, Tensor::numel) != 1 {
+            let shape = self.with(py, |tensor| tensor.shape().to_vec());
+            return Err(PyValueError::new_err(format!(
+                "only one element tensors can be converted to Python scalars, and this one has shape {shape:?}"
+            )));
+        }
+        self.run(py, |this| this.to_scalar())
     }
 
     /// What this object's tensor is a view of. A view in place of the tensor that the object stood
@@ -391,12 +403,12 @@ impl PyTensor {
                            Consider using tensor.detach() first.";
             said_once::warn(py, &SAID, message)?;
         }
-        Ok(self.run(py, |this| this.to_scalar())?.to_f64())
+        Ok(self.one_number(py)?.to_f64())
     }
 
     /// As Python's own numbers: infinity and NaN raise, and a large float is a large integer.
     fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        match self.run(py, |this| this.to_scalar())? {
+        match self.one_number(py)? {
             Scalar::Float(value) => PyFloat::new(py, value).call_method0("__int__"),
             whole => Ok(whole.to_i64().into_pyobject(py)?.into_any()),
         }
@@ -413,8 +425,13 @@ impl PyTensor {
         Ok(self.run(py, |this| this.to_scalar())?.to_i64())
     }
 
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        self.run(py, |this| Ok(this.to_string()))
+    /// As in PyTorch, a class of the program's stands there by its name.
+    fn __repr__(slf: &Bound<'_, PyTensor>) -> PyResult<String> {
+        let class = slf.get_type();
+        let module = class.module()?.to_string();
+        let ours = module == "plimsoll" || module.starts_with("plimsoll.");
+        let name = if ours { "tensor".to_string() } else { class.name()?.to_string() };
+        slf.get().run(slf.py(), |this| Ok(this.to_string_as(&name)))
     }
 
     fn __hash__(slf: &Bound<'_, PyTensor>) -> usize {

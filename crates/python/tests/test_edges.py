@@ -155,6 +155,11 @@ def test_numbers_beyond_what_their_dtype_holds():
     with pytest.raises(ValueError, match="NaN"):
         int(pm.tensor(float("nan")))
     assert int(pm.tensor(1e30, dtype=pm.float64)) == int(1e30)
+    for convert in (float, int):
+        for many in (pm.ones(2), pm.ones(0)):
+            with pytest.raises(ValueError, match="only one element tensors"):
+                convert(many)
+        assert convert(pm.full((1, 1), 3.0)) == 3
     assert pm.polygamma(1, pm.tensor(infinity)).item() == 0.0
     # The square of the distance is infinite, the distance is not.
     far = pm.tensor([1e200, -1e200], dtype=pm.float64)

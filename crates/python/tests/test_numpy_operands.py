@@ -1,5 +1,6 @@
 """NumPy's arrays and numbers beside tensors: the types and dtypes that PyTorch 2.15 gives."""
 
+import gc
 import operator
 
 import numpy as np
@@ -196,3 +197,34 @@ def test_a_copy_of_what_is_read_only_has_the_order_of_its_dimensions():
     assert (repeated.stride(), repeated.tolist()) == ((0, 1), [[0.0, 1.0]] * 3)
     with pytest.raises(ValueError, match="a stride of -24 bytes"):
         pm.from_numpy(read_only(array[::-1]))
+
+
+class Holder:
+    """An object with an array's interface, whose other attributes say what they like."""
+
+    dtype, shape, strides = np.dtype("float64"), (1000,), (8,)
+
+    def __init__(self, array):
+        self.array = array
+
+    @property
+    def __array_interface__(self):
+        return self.array.__array_interface__
+
+
+@pytest.mark.filterwarnings("ignore:The given NumPy array is not writable")
+def test_an_interface_says_what_the_memory_is_and_other_attributes_do_not():
+    holder = Holder(np.ones(3, dtype=np.float32))
+    array = holder.array
+    shared = pm.from_numpy(holder)
+    del holder
+    gc.collect()
+    assert (shared.dtype, shared.tolist()) == (pm.float32, [1.0] * 3)
+    shared[0] = 5.0
+    assert array.tolist() == [5.0, 1.0, 1.0]
+    for make in (pm.tensor, pm.as_tensor, pm.asarray):
+        assert make(Holder(array)).shape == (3,)
+    frozen = pm.from_numpy(Holder(read_only(np.arange(2.0))))
+    assert frozen.tolist() == [0.0, 1.0]
+    with pytest.raises(TypeError, match="object is not a dtype"):
+        pm.from_numpy(Holder(np.array([None])))

@@ -210,6 +210,7 @@ def test_names_missing_where_python_cannot_tell_are_explained_at_the_end(script,
     for code, name in {
         "from torch.nn.functional import reluu": "torch.nn.functional.relu",
         "torch.ones(2).reluu()": "torch.Tensor.relu",
+        "import torch.nn.attention.flex_attention": "Plimsoll does not have torch.nn.attention.flex_attention; ",
     }.items():
         done = run([script(f"import torch\n{code}\n")], tmp_path)
         assert done.returncode == 1

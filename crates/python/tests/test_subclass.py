@@ -86,3 +86,11 @@ def test_what_is_plain():
     assert type(pm.ones(2).view(2, 1)._base) is pm.Tensor
     assert type(pm.tensor(x)) is pm.Tensor
     assert isinstance(x.sum().item(), float) and x.shape == (2,)
+
+
+def test_a_class_of_the_program_is_shown_by_its_name():
+    assert repr(ones(Named)) == str(ones(Named)) == "Named([1., 1.])"
+    wide = pm.arange(30).as_subclass(Named)
+    assert repr(wide).splitlines()[1].startswith("       18,"), "lines begin below the first element"
+    assert repr(pm.nn.Parameter(ones())) == "Parameter containing:\ntensor([1., 1.], requires_grad=True)"
+    assert repr(pm.nn.Buffer(pm.ones(1))) == "tensor([1.])"

@@ -67,11 +67,24 @@ pub fn set_print_options(options: PrintOptions) {
     *OPTIONS.write() = Some(options);
 }
 
-const PREFIX: &str = "tensor(";
-
 impl fmt::Display for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let options = print_options();
+        f.write_str(&self.to_string_as("tensor"))
+    }
+}
+
+impl Tensor {
+    /// What `to_string` gives with another name than `tensor` in front: that of a class of
+    /// Python's that the tensor is of.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::full(&[2], 0.5, DType::F32)?;
+    /// assert_eq!(x.to_string_as("Image"), "Image([0.5000, 0.5000])");
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn to_string_as(&self, name: &str) -> String {
+        let (prefix, options) = (format!("{name}("), print_options());
         let (body, mut suffixes) = if self.device().is_dry() {
             ("...".to_string(), vec![size_suffix(self.shape())])
         } else if self.numel() == 0 {
@@ -79,7 +92,7 @@ impl fmt::Display for Tensor {
             ("[]".to_string(), size.into_iter().collect())
         } else {
             match no_grad(|| with_site(Site::in_force(), || Shown::of(&self.detach(), options))) {
-                Ok(shown) => (shown.text(PREFIX.len()), Vec::new()),
+                Ok(shown) => (shown.text(prefix.len()), Vec::new()),
                 // Printing must not fail: say why there is nothing to see.
                 Err(error) => (format!("<{error}>"), vec![size_suffix(self.shape())]),
             }
@@ -103,7 +116,7 @@ impl fmt::Display for Tensor {
             None if self.requires_grad() => suffixes.push("requires_grad=True".to_string()),
             None => {}
         }
-        f.write_str(&with_suffixes(format!("{PREFIX}{body}"), &suffixes, options))
+        with_suffixes(format!("{prefix}{body}"), prefix.len(), &suffixes, options)
     }
 }
 
@@ -115,7 +128,12 @@ fn size_suffix(shape: &[usize]) -> String {
 }
 
 /// Suffixes follow on the same line while they fit.
-fn with_suffixes(mut text: String, suffixes: &[String], options: PrintOptions) -> String {
+fn with_suffixes(
+    mut text: String,
+    indent: usize,
+    suffixes: &[String],
+    options: PrintOptions,
+) -> String {
     // PyTorch counts one character more than the line has, and so does this.
     let mut line = match text.rfind('\n') {
         Some(at) => text.len() - at + 1,
@@ -123,8 +141,8 @@ fn with_suffixes(mut text: String, suffixes: &[String], options: PrintOptions) -
     };
     for suffix in suffixes {
         if line + suffix.len() + 2 > options.line_width {
-            text += &format!(",\n{:indent$}{suffix}", "", indent = PREFIX.len());
-            line = PREFIX.len() + suffix.len();
+            text += &format!(",\n{:indent$}{suffix}", "");
+            line = indent + suffix.len();
         } else {
             text += &format!(", {suffix}");
             line += suffix.len() + 2;

@@ -75,7 +75,7 @@ def get_device(input: Tensor) -> int:
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor over the memory of an object that speaks DLPack (another framework's tensor, an array), counted as external bytes.
-    Another device takes a copy, and `copy=True` makes one anyway.
+    Another device takes a copy, and so does memory that is read-only, with a warning; `copy=True` makes one anyway.
 
     >>> import plimsoll as pm
     >>> x = pm.ones(2)

@@ -78,6 +78,9 @@ def explain(error: BaseException) -> None:
     if type(error) is ImportError and (error.name or "").startswith("plimsoll"):
         asked = getattr(error, "name_from", None) or str(error).partition("cannot import name '")[2].partition("'")[0]
         name = f"{error.name}.{asked}".replace("plimsoll", "torch", 1) if asked else None
+    elif type(error) is ModuleNotFoundError and (error.name or "").startswith("torch."):
+        # Below a module that is a folder in PyTorch and a file here Python looks for nothing.
+        name = error.name
     elif type(error) is AttributeError and isinstance(error.obj, _object("torch.Tensor")):
         name = f"torch.Tensor.{error.name}"
     if name is not None and hasattr(error, "add_note"):
