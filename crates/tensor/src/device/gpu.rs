@@ -196,10 +196,19 @@ pub fn named(text: &str) -> Result<Device> {
     match (kind, rest.parse::<usize>()) {
         ("cpu", Ok(0)) => Ok(Device::CPU),
         ("meta", Ok(_)) => super::meta(),
-        ("cuda", Ok(index)) => match in_place_of_gpus().get(index) {
-            Some(stand_in) => Ok(*stand_in),
-            None => cuda(index),
-        },
+        ("cuda", Ok(index)) => {
+            let stand_ins = in_place_of_gpus();
+            match (stand_ins.get(index), stand_ins.len()) {
+                (Some(stand_in), _) => Ok(*stand_in),
+                (None, 0) => cuda(index),
+                (None, count) => Err(Error::device(
+                    "cuda",
+                    format!(
+                        "there is no cuda:{index}; stand-ins answer as {count} GPUs, from cuda:0 on"
+                    ),
+                )),
+            }
+        }
         ("standin", Ok(index)) => open_stand_in(index),
         ("dry", Err(_)) => {
             let model = rest.to_ascii_lowercase();
@@ -225,6 +234,7 @@ pub fn named(text: &str) -> Result<Device> {
 /// let stand_in = device::stand_in(StandIn { as_cuda: true, ..StandIn::default() })?;
 /// assert_eq!(device::in_place_of_gpus(), [stand_in]);
 /// assert_eq!((device::named("cuda")?, stand_in.to_string().as_str()), (stand_in, "cuda:0"));
+/// assert!(device::named("cuda:7").unwrap_err().to_string().contains("there is no cuda:7"));
 /// assert!(stand_in.answers_as_cuda() && !stand_in.is_cuda());
 /// # Ok::<(), plimsoll_tensor::Error>(())
 /// ```
