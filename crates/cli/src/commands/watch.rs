@@ -38,6 +38,7 @@ const FILES: &[(&str, &str)] = &[
     ("_phases.py", include_str!("../../watch/_phases.py")),
     ("_places.py", include_str!("../../watch/_places.py")),
     ("_program.py", include_str!("../../watch/_program.py")),
+    ("_put_off.py", include_str!("../../watch/_put_off.py")),
     ("_render.py", include_str!("../../watch/_render.py")),
     ("_session.py", include_str!("../../watch/_session.py")),
     ("_snapshot.py", include_str!("../../watch/_snapshot.py")),

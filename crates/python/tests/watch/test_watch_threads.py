@@ -19,7 +19,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook  # noqa: E40
 import runner  # noqa: E402
 
 watch = runner.load()
-from plimsoll_watch import _making, _phases, _session, _steps, _undisturbed  # noqa: E402
+from plimsoll_watch import _making, _phases, _put_off, _session, _steps, _undisturbed  # noqa: E402
 from plimsoll_watch._census import Census  # noqa: E402
 from plimsoll_watch._undisturbed import Moment  # noqa: E402
 
@@ -230,7 +230,7 @@ def test_what_the_system_does_not_tell_is_asked_of_the_interpreter(missing, monk
             optimizer.step()
     (finding,) = watched.verdicts
     assert "local `losses`" in finding.held_by and "stopped" not in watched.text()
-    assert watched._session.put_off <= 1
+    assert watched._session.put_off.count <= 1
 
 
 def test_a_look_that_is_not_whole_is_not_judged_and_stays_due(monkeypatch):
@@ -238,7 +238,7 @@ def test_a_look_that_is_not_whole_is_not_judged_and_stays_due(monkeypatch):
     is_idle = [False]
     monkeypatch.setattr(Moment, "may_read", lambda self: is_idle[0])
     # However slow the machine is.
-    monkeypatch.setattr(_session, "SPENT_AT_ONCE", 1e9)
+    monkeypatch.setattr(_put_off, "SPENT_AT_ONCE", 1e9)
     model = torch.nn.Linear(8, 8)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     losses = []
@@ -515,7 +515,7 @@ def test_what_could_not_be_looked_at_is_told_as_growing(monkeypatch):
     """The line is known without a look. What is found at the end, when the function has returned, says nothing."""
     is_idle = [False]
     monkeypatch.setattr(Moment, "may_read", lambda self: is_idle[0])
-    monkeypatch.setattr(_session, "SPENT_AT_ONCE", 1e9)
+    monkeypatch.setattr(_put_off, "SPENT_AT_ONCE", 1e9)
 
     def learn():
         model, kept = torch.nn.Linear(64, 64), []
