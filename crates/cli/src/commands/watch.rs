@@ -42,6 +42,7 @@ const FILES: &[(&str, &str)] = &[
     ("_render.py", include_str!("../../watch/_render.py")),
     ("_session.py", include_str!("../../watch/_session.py")),
     ("_snapshot.py", include_str!("../../watch/_snapshot.py")),
+    ("_step_hooks.py", include_str!("../../watch/_step_hooks.py")),
     ("_steps.py", include_str!("../../watch/_steps.py")),
     ("_undisturbed.py", include_str!("../../watch/_undisturbed.py")),
     ("_unseen.py", include_str!("../../watch/_unseen.py")),

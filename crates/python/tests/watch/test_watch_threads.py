@@ -14,7 +14,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch.optim.optimizer import _global_optimizer_post_hooks as _hooks  # noqa: E402
-from torch.optim.optimizer import register_optimizer_step_post_hook  # noqa: E402
+from torch.optim.optimizer import _global_optimizer_pre_hooks as _before  # noqa: E402
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook  # noqa: E402
 
 import runner  # noqa: E402
 
@@ -541,3 +542,43 @@ def test_what_could_not_be_looked_at_is_told_as_growing(monkeypatch):
     with excluded:
         learn()
     assert excluded.findings == []
+
+
+@pytest.mark.parametrize("is_before", [False, True])
+def test_a_watch_that_ends_while_a_thread_is_in_a_step_leaves_its_hooks_alone(is_before, monkeypatch):
+    """PyTorch goes through all of them at the end of a step, and fails if one leaves meanwhile."""
+    start = _session.Session.start
+    monkeypatch.setattr(_session.Session, "start", lambda self: (self.follow_phases(), start(self))[1])
+    before = [*_hooks.values(), *_before.values()]
+    model, learnt = torch.nn.Linear(4, 4), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    inside, goes_on = threading.Event(), threading.Event()
+
+    def waits(*_):
+        inside.set()
+        goes_on.wait(60)
+
+    def learn():
+        model(torch.ones(1, 4)).sum().backward()
+        optimizer.step()
+        learnt.append(True)
+
+    other = threading.Thread(target=learn)
+    with contextlib.ExitStack() as handles:
+        with watch() as watched:
+            register = register_optimizer_step_pre_hook if is_before else register_optimizer_step_post_hook
+            # Another comes behind it: PyTorch looks for the next one.
+            for hook in (waits, lambda *_: None):
+                handles.callback(register(hook).remove)
+            other.start()
+            assert inside.wait(60)
+        count = watched._session.steps.count
+        goes_on.set()
+        other.join()
+        assert learnt == [True]
+        optimizer.step()
+        assert watched._session.steps.count == count
+    # The next one that comes takes them out.
+    with watch():
+        pass
+    assert [*_hooks.values(), *_before.values()] == before

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import collections
 import functools
+import importlib
 from typing import Any, Callable, NamedTuple
 
 import torch
-from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from ._making import Making
 from ._places import is_programs_own
+from ._step_hooks import put_in
 
 FORWARD, BACKWARD, OPTIMIZER = "forward", "backward", "optimizer step"
 PHASES = (FORWARD, BACKWARD, OPTIMIZER)
@@ -47,8 +48,10 @@ class Phases:
 
     def start(self) -> None:
         self._making.phase = FORWARD
-        self._undo.append(register_optimizer_step_pre_hook(lambda *_: self._begin(OPTIMIZER)).remove)
-        self._undo.append(register_optimizer_step_post_hook(lambda *_: self._end(OPTIMIZER)).remove)
+        # Not as an attribute: PyTorch takes the module's name away from the package.
+        optimizers = importlib.import_module("torch.optim.optimizer")
+        self._undo.append(put_in(optimizers, "pre", lambda *_: self._begin(OPTIMIZER)))
+        self._undo.append(put_in(optimizers, "post", lambda *_: self._end(OPTIMIZER)))
         for name in ("backward", "grad"):
             self._follow(name)
 

@@ -15,6 +15,7 @@ from typing import Any, Callable
 
 from ._attributes import attributes_of
 from ._places import is_programs_own, place_of_waiting
+from ._step_hooks import put_in
 
 # What tells steps, from the weakest to the strongest.
 NOTHING, MODULE, BACKWARD, LOADER, OPTIMIZER, EXPLICIT = range(6)
@@ -93,8 +94,7 @@ class Steps:
     def start(self) -> None:
         # Not as an attribute: PyTorch takes the module's name away from the package.
         optimizers = importlib.import_module(f"{self._framework.__name__}.optim.optimizer")
-        handle = optimizers.register_optimizer_step_post_hook(self._optimizer_stepped)
-        self._undo.append(handle.remove)
+        self._undo.append(put_in(optimizers, "post", self._optimizer_stepped))
         self._follow_loaders()
         if self.rank <= MODULE:
             self._follow_calls()
@@ -102,9 +102,11 @@ class Steps:
             self._follow_backward()
 
     def stop(self) -> None:
-        for undo in self._undo:
-            undo()
-        self._undo.clear()
+        # The optimizers' hook may stay for some time, and counts no more.
+        self._optimizer = lambda: None
+        undo, self._undo = self._undo, []
+        for one in undo:
+            one()
         self._end_calls()
         self._end_backward()
 
@@ -188,6 +190,8 @@ class Steps:
             self._fail(error)
 
     def _another_stepped(self, optimizer: Any, place: Any) -> None:
+        if not self._undo:
+            return
         # Not the optimizer's identity: one that is made anew in each step is the same clock.
         who = (place and place[:2], *self._parameters_of(optimizer))
         clock = self._optimizer()
