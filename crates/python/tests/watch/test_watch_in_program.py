@@ -237,3 +237,26 @@ def test_a_compiled_model_is_the_same_graph():
     with watch():
         under_watch = compiled()
     assert under_watch == alone and len(alone) == 1
+
+
+def test_a_step_within_a_step_is_one():
+    """A class of the program's own that asks the one below it: PyTorch calls its hooks for both."""
+
+    class Clipped(torch.optim.Adam):
+        def step(self, closure=None):
+            for parameter in self.param_groups[0]["params"]:
+                parameter.grad.clamp_(-1, 1)
+            return super().step(closure)
+
+    one, other = torch.nn.Linear(16, 16), torch.nn.Linear(16, 64)
+    # PyTorch hooks a class when the first of it is made.
+    optimizers, kept = [torch.optim.Adam(other.parameters()), Clipped(one.parameters())], []
+    with watch() as watched:
+        for _ in range(40):
+            out = other(one(torch.ones(32, 16)))
+            out.square().mean().backward()
+            for optimizer in reversed(optimizers):
+                optimizer.step()
+            kept.append(out.detach())
+    (finding,) = watched.verdicts
+    assert watched._session.steps.told == 40 and finding.bytes_per_step == 32 * 64 * 4

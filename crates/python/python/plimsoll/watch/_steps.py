@@ -13,7 +13,7 @@ import threading
 import weakref
 from typing import Any, Callable
 
-from ._attributes import attributes_of
+from ._attributes import attributes_of, class_dicts
 from ._places import is_programs_own, place_of_waiting
 from ._step_hooks import put_in
 
@@ -59,6 +59,8 @@ class Steps:
         # The optimizer that is the clock, weakly: its next step needs no look at the line it is on.
         self._optimizer: Callable[[], Any] = lambda: None
         self._others = 0
+        # Whether there are steps within steps of the same optimizer.
+        self._are_within = False
         # Steps of other optimizers like the clock since its own last one, and between its last two.
         self._alike = 0
         self._alike_between = 0
@@ -176,6 +178,8 @@ class Steps:
     def _optimizer_stepped(self, optimizer: Any, *_: Any) -> None:
         try:
             if self._optimizer() is optimizer:
+                if self._are_within and _is_within_its_step(optimizer, sys._getframe(1)):
+                    return
                 # The way of nearly all steps: little code, as all of it comes cold from memory.
                 if self._alike:
                     self._alike_between, self._alike = self._alike, 0
@@ -191,6 +195,9 @@ class Steps:
 
     def _another_stepped(self, optimizer: Any, place: Any) -> None:
         if not self._undo:
+            return
+        if _is_within_its_step(optimizer, sys._getframe(2)):
+            self._are_within = True
             return
         # Not the optimizer's identity: one that is made anew in each step is the same clock.
         who = (place and place[:2], *self._parameters_of(optimizer))
@@ -319,3 +326,15 @@ class Steps:
         if self._stop_counting_calls is not None:
             self._stop_counting_calls()
             self._stop_counting_calls = None
+
+
+def _is_within_its_step(optimizer: Any, calling: Any) -> bool:
+    """Whether a step is a part of another one of the same optimizer: `super().step()` in a class of the program's own, of which
+    PyTorch calls the hooks both times. `calling` is the frame that calls them."""
+    steps = [names["step"] for names in class_dicts(type(optimizer)) if "step" in names]
+    if sum(attributes_of(step).get("hooked") is True for step in steps) < 2:
+        return False
+    frame = calling.f_back
+    while frame is not None and frame.f_code is not calling.f_code:
+        frame = frame.f_back
+    return frame is not None
