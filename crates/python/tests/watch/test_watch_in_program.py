@@ -260,3 +260,21 @@ def test_a_step_within_a_step_is_one():
             kept.append(out.detach())
     (finding,) = watched.verdicts
     assert watched._session.steps.told == 40 and finding.bytes_per_step == 32 * 64 * 4
+
+
+def test_what_a_slot_holds_is_told_once():
+    class Meter:
+        __slots__ = ("total",)
+
+    meter, model = Meter(), torch.nn.Sequential(*[torch.nn.Linear(16, 16) for _ in range(20)])
+    meter.total = torch.zeros(())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with watch() as watched:
+        for _ in range(40):
+            optimizer.zero_grad()
+            loss = model(torch.ones(8, 16)).square().mean()
+            loss.backward()
+            optimizer.step()
+            meter.total = meter.total + loss
+    (finding,) = watched.verdicts
+    assert "local `meter`.total" in finding.held_by and finding.also_held_by == []
