@@ -582,3 +582,23 @@ def test_a_watch_that_ends_while_a_thread_is_in_a_step_leaves_its_hooks_alone(is
     with watch():
         pass
     assert [*_hooks.values(), *_before.values()] == before
+
+
+def test_rows_of_another_thread_come_while_a_step_is_judged():
+    from plimsoll_watch._making import Making
+    from plimsoll_watch._windows import Windows
+
+    making = Making()
+
+    class Row:
+        place, step, epoch = None, 1, 0
+
+        def is_alive(self):
+            making.rows[len(making.rows)] = making.added_to[len(making.rows)] = Row()
+            return True
+
+    making.rows[0] = making.added_to[0] = Row()
+    windows = Windows(making)
+    windows._sampled = 1
+    windows._judge_sample(8)
+    assert windows.alarmed == {None} and windows._is_rare_keeper_possible(8) and making.prune() == []

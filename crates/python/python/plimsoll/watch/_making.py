@@ -324,7 +324,7 @@ class Making:
         gone = [row for row in list(self.rows.values()) if not row.is_alive()]
         for row in gone:
             del self.rows[row.key]
-        for row in [row for row in self.added_to.values() if not row.is_alive()]:
+        for row in [row for row in list(self.added_to.values()) if not row.is_alive()]:
             del self.added_to[row.key]
         if gone:
             self.full = False
