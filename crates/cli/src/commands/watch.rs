@@ -44,6 +44,7 @@ const FILES: &[(&str, &str)] = &[
     ("_snapshot.py", include_str!("../../watch/_snapshot.py")),
     ("_step_hooks.py", include_str!("../../watch/_step_hooks.py")),
     ("_steps.py", include_str!("../../watch/_steps.py")),
+    ("_uncompiled.py", include_str!("../../watch/_uncompiled.py")),
     ("_undisturbed.py", include_str!("../../watch/_undisturbed.py")),
     ("_unseen.py", include_str!("../../watch/_unseen.py")),
     ("_watch.py", include_str!("../../watch/_watch.py")),

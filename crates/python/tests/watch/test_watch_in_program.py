@@ -14,6 +14,7 @@ from torch.optim.optimizer import _global_optimizer_post_hooks  # noqa: E402
 import runner  # noqa: E402
 
 watch = runner.load()
+from plimsoll_watch import _session  # noqa: E402
 
 
 def train(steps, kept=None):
@@ -237,6 +238,51 @@ def test_a_compiled_model_is_the_same_graph():
     with watch():
         under_watch = compiled()
     assert under_watch == alone and len(alone) == 1
+
+
+@pytest.mark.parametrize("has_phases", [False, True])
+def test_a_compiled_step_is_the_same_graphs(has_phases, monkeypatch):
+    """With backward and the optimizer in it: the compiler comes to the watch's hooks, and leaves them alone."""
+    graphs = []
+
+    def backend(graph, inputs):
+        graphs.append(len(graph.graph.nodes))
+        return graph
+
+    def compiled():
+        torch._dynamo.reset()
+        graphs.clear()
+        torch.manual_seed(0)
+        model = torch.nn.Linear(16, 16)
+        optimizer, kept = torch.optim.Adam(model.parameters()), []
+
+        @torch.compile(backend=backend)
+        def learn(x):
+            optimizer.zero_grad()
+            out = model(x)
+            out.square().mean().backward()
+            optimizer.step()
+            return out
+
+        for _ in range(60):
+            kept.append(learn(torch.randn(32, 16)).detach())
+        return list(graphs), model.weight.detach().clone()
+
+    alone, learnt = compiled()
+    # However long a look takes.
+    monkeypatch.setattr(_session, "SLOW_SECONDS", 0.0)
+    for share in ("CENSUS_SHARE", "IDLE_CENSUS_SHARE"):
+        monkeypatch.setattr(_session, share, 1e9)
+    if has_phases:
+        start = _session.Session.start
+        monkeypatch.setattr(_session.Session, "start", lambda self: (self.follow_phases(), start(self))[1])
+    with watch() as watched:
+        under_watch, same = compiled()
+    assert under_watch == alone and len(alone) > 1 and torch.equal(learnt, same)
+    assert watched._session.steps.told == 60 and "stopped" not in watched.text()
+    (finding,) = watched.verdicts
+    assert "local `kept`" in finding.held_by and "within a compiled function" in " ".join(watched.text().split())
+
 
 
 def test_a_step_within_a_step_is_one():

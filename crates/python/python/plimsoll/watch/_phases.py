@@ -14,6 +14,7 @@ import torch
 from ._making import Making
 from ._places import is_programs_own
 from ._step_hooks import put_in
+from ._uncompiled import leave_alone
 
 FORWARD, BACKWARD, OPTIMIZER = "forward", "backward", "optimizer step"
 PHASES = (FORWARD, BACKWARD, OPTIMIZER)
@@ -48,6 +49,7 @@ class Phases:
 
     def start(self) -> None:
         self._making.phase = FORWARD
+        leave_alone(torch, Phases._pass)
         # Not as an attribute: PyTorch takes the module's name away from the package.
         optimizers = importlib.import_module("torch.optim.optimizer")
         self._undo.append(put_in(optimizers, "pre", lambda *_: self._begin(OPTIMIZER)))
@@ -81,6 +83,7 @@ class Phases:
 
         # The compiler sees the call itself.
         followed._torchdynamo_inline = call  # type: ignore[attr-defined]
+        leave_alone(torch, followed, and_calls=False)
         setattr(torch.autograd, name, followed)
         self._undo.append(undo)
 

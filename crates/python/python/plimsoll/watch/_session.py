@@ -369,7 +369,9 @@ class Session:
         if is_growing and is_cheap and step >= last * LOOK_AGAIN:
             return True
         is_wanted = is_growing or self.keeps_snapshot
-        if not is_wanted and not (self.making.is_open and self.windows.is_due(step)):
+        # Without windows looks alone can tell what grows.
+        could_note = self.making.is_open or bool(self.making.refused)
+        if not is_wanted and not (could_note and self.windows.is_due(step)):
             return False
         share = CENSUS_SHARE if is_wanted else IDLE_CENSUS_SHARE
         return self._has_worked_for((took + self._waited) / share)

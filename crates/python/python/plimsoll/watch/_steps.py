@@ -16,6 +16,7 @@ from typing import Any, Callable
 from ._attributes import attributes_of, class_dicts
 from ._places import is_programs_own, place_of_waiting
 from ._step_hooks import put_in
+from ._uncompiled import leave_alone
 
 # What tells steps, from the weakest to the strongest.
 NOTHING, MODULE, BACKWARD, LOADER, OPTIMIZER, EXPLICIT = range(6)
@@ -96,6 +97,8 @@ class Steps:
     def start(self) -> None:
         # Not as an attribute: PyTorch takes the module's name away from the package.
         optimizers = importlib.import_module(f"{self._framework.__name__}.optim.optimizer")
+        for of_class in (Steps._optimizer_stepped, Steps._guarded):
+            leave_alone(self._framework, of_class)
         self._undo.append(put_in(optimizers, "post", self._optimizer_stepped))
         self._follow_loaders()
         if self.rank <= MODULE:
@@ -254,6 +257,8 @@ class Steps:
                 self._loaders.append(weakref.ref(loader))
             return batch
 
+        leave_alone(self._framework, counted, and_calls=False)
+
         def undo() -> None:
             if kind.__next__ is counted:
                 kind.__next__ = following
@@ -280,6 +285,7 @@ class Steps:
 
         # The compiler sees the call itself, so that what it makes is the same as without a watch.
         counted._torchdynamo_inline = call  # type: ignore[attr-defined]
+        leave_alone(self._framework, counted, and_calls=False)
 
         def undo() -> None:
             if kind.__call__ is counted:
@@ -299,6 +305,7 @@ class Steps:
             return result
 
         counted._torchdynamo_inline = backward  # type: ignore[attr-defined]
+        leave_alone(self._framework, counted, and_calls=False)
 
         def undo() -> None:
             if of.backward is counted:
