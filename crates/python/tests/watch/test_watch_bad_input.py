@@ -62,6 +62,8 @@ one = threading.Thread(target=work); one.start(); one.join()
 """, "global `kept` -> list of"),
     "forks": ("""
 import os
+# Threads of PyTorch's are not there in the forked process, and would be waited for.
+torch.set_num_threads(1)
 for at in range(40):
     print(step(), flush=True)
     if at == 20 and os.fork() == 0:

@@ -94,6 +94,19 @@ def test_endings_are_the_programs_own(tmp_path, ending, status):
     assert "watch: 0 steps" in ran.stderr
 
 
+def test_errors_that_came_of_others_are_told_without_us(tmp_path):
+    """In a noted step, where operations go through the watch."""
+    program = tmp_path / "chain.py"
+    program.write_text(
+        "import torch\nm = torch.nn.Linear(4, 4); o = torch.optim.SGD(m.parameters(), .1)\nfor at in range(30):\n"
+        "    m(torch.ones(1, 4)).sum().backward(); o.step()\n    try:\n        at == 5 and m(torch.ones(1, 3))\n"
+        "    except RuntimeError as error:\n        raise ValueError from error\n"
+    )
+    alone = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=60)
+    ran = command("--output", str(tmp_path / "report"), str(program))
+    assert "direct cause" in alone.stderr and ran.stderr == alone.stderr
+
+
 def test_out_of_memory_says_what_is_alive(tmp_path):
     program = tmp_path / "fills.py"
     program.write_text(FILLS)

@@ -14,6 +14,7 @@ from torch.optim.optimizer import _global_optimizer_post_hooks  # noqa: E402
 import runner  # noqa: E402
 
 watch = runner.load()
+from plimsoll_watch import _session  # noqa: E402
 
 
 def train(steps, kept=None):
@@ -237,3 +238,89 @@ def test_a_compiled_model_is_the_same_graph():
     with watch():
         under_watch = compiled()
     assert under_watch == alone and len(alone) == 1
+
+
+@pytest.mark.parametrize("has_phases", [False, True])
+def test_a_compiled_step_is_the_same_graphs(has_phases, monkeypatch):
+    """With backward and the optimizer in it: the compiler comes to the watch's hooks, and leaves them alone."""
+    graphs = []
+
+    def backend(graph, inputs):
+        graphs.append(len(graph.graph.nodes))
+        return graph
+
+    def compiled():
+        torch._dynamo.reset()
+        graphs.clear()
+        torch.manual_seed(0)
+        model = torch.nn.Linear(16, 16)
+        optimizer, kept = torch.optim.Adam(model.parameters()), []
+
+        @torch.compile(backend=backend)
+        def learn(x):
+            optimizer.zero_grad()
+            out = model(x)
+            out.square().mean().backward()
+            optimizer.step()
+            return out
+
+        for _ in range(60):
+            kept.append(learn(torch.randn(32, 16)).detach())
+        return list(graphs), model.weight.detach().clone()
+
+    alone, learnt = compiled()
+    # However long a look takes.
+    monkeypatch.setattr(_session, "SLOW_SECONDS", 0.0)
+    for share in ("CENSUS_SHARE", "IDLE_CENSUS_SHARE"):
+        monkeypatch.setattr(_session, share, 1e9)
+    if has_phases:
+        start = _session.Session.start
+        monkeypatch.setattr(_session.Session, "start", lambda self: (self.follow_phases(), start(self))[1])
+    with watch() as watched:
+        under_watch, same = compiled()
+    assert under_watch == alone and len(alone) > 1 and torch.equal(learnt, same)
+    assert watched._session.steps.told == 60 and "stopped" not in watched.text()
+    (finding,) = watched.verdicts
+    assert "local `kept`" in finding.held_by and "within a compiled function" in " ".join(watched.text().split())
+
+
+
+def test_a_step_within_a_step_is_one():
+    """A class of the program's own that asks the one below it: PyTorch calls its hooks for both."""
+
+    class Clipped(torch.optim.Adam):
+        def step(self, closure=None):
+            for parameter in self.param_groups[0]["params"]:
+                parameter.grad.clamp_(-1, 1)
+            return super().step(closure)
+
+    one, other = torch.nn.Linear(16, 16), torch.nn.Linear(16, 64)
+    # PyTorch hooks a class when the first of it is made.
+    optimizers, kept = [torch.optim.Adam(other.parameters()), Clipped(one.parameters())], []
+    with watch() as watched:
+        for _ in range(40):
+            out = other(one(torch.ones(32, 16)))
+            out.square().mean().backward()
+            for optimizer in reversed(optimizers):
+                optimizer.step()
+            kept.append(out.detach())
+    (finding,) = watched.verdicts
+    assert watched._session.steps.told == 40 and finding.bytes_per_step == 32 * 64 * 4
+
+
+def test_what_a_slot_holds_is_told_once():
+    class Meter:
+        __slots__ = ("total",)
+
+    meter, model = Meter(), torch.nn.Sequential(*[torch.nn.Linear(16, 16) for _ in range(20)])
+    meter.total = torch.zeros(())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with watch() as watched:
+        for _ in range(40):
+            optimizer.zero_grad()
+            loss = model(torch.ones(8, 16)).square().mean()
+            loss.backward()
+            optimizer.step()
+            meter.total = meter.total + loss
+    (finding,) = watched.verdicts
+    assert "local `meter`.total" in finding.held_by and finding.also_held_by == []

@@ -14,12 +14,13 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch.optim.optimizer import _global_optimizer_post_hooks as _hooks  # noqa: E402
-from torch.optim.optimizer import register_optimizer_step_post_hook  # noqa: E402
+from torch.optim.optimizer import _global_optimizer_pre_hooks as _before  # noqa: E402
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook  # noqa: E402
 
 import runner  # noqa: E402
 
 watch = runner.load()
-from plimsoll_watch import _making, _phases, _session, _steps, _undisturbed  # noqa: E402
+from plimsoll_watch import _making, _phases, _put_off, _session, _steps, _undisturbed  # noqa: E402
 from plimsoll_watch._census import Census  # noqa: E402
 from plimsoll_watch._undisturbed import Moment  # noqa: E402
 
@@ -230,7 +231,7 @@ def test_what_the_system_does_not_tell_is_asked_of_the_interpreter(missing, monk
             optimizer.step()
     (finding,) = watched.verdicts
     assert "local `losses`" in finding.held_by and "stopped" not in watched.text()
-    assert watched._session.put_off <= 1
+    assert watched._session.put_off.count <= 1
 
 
 def test_a_look_that_is_not_whole_is_not_judged_and_stays_due(monkeypatch):
@@ -238,7 +239,7 @@ def test_a_look_that_is_not_whole_is_not_judged_and_stays_due(monkeypatch):
     is_idle = [False]
     monkeypatch.setattr(Moment, "may_read", lambda self: is_idle[0])
     # However slow the machine is.
-    monkeypatch.setattr(_session, "SPENT_AT_ONCE", 1e9)
+    monkeypatch.setattr(_put_off, "SPENT_AT_ONCE", 1e9)
     model = torch.nn.Linear(8, 8)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     losses = []
@@ -515,7 +516,7 @@ def test_what_could_not_be_looked_at_is_told_as_growing(monkeypatch):
     """The line is known without a look. What is found at the end, when the function has returned, says nothing."""
     is_idle = [False]
     monkeypatch.setattr(Moment, "may_read", lambda self: is_idle[0])
-    monkeypatch.setattr(_session, "SPENT_AT_ONCE", 1e9)
+    monkeypatch.setattr(_put_off, "SPENT_AT_ONCE", 1e9)
 
     def learn():
         model, kept = torch.nn.Linear(64, 64), []
@@ -541,3 +542,63 @@ def test_what_could_not_be_looked_at_is_told_as_growing(monkeypatch):
     with excluded:
         learn()
     assert excluded.findings == []
+
+
+@pytest.mark.parametrize("is_before", [False, True])
+def test_a_watch_that_ends_while_a_thread_is_in_a_step_leaves_its_hooks_alone(is_before, monkeypatch):
+    """PyTorch goes through all of them at the end of a step, and fails if one leaves meanwhile."""
+    start = _session.Session.start
+    monkeypatch.setattr(_session.Session, "start", lambda self: (self.follow_phases(), start(self))[1])
+    before = [*_hooks.values(), *_before.values()]
+    model, learnt = torch.nn.Linear(4, 4), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    inside, goes_on = threading.Event(), threading.Event()
+
+    def waits(*_):
+        inside.set()
+        goes_on.wait(60)
+
+    def learn():
+        model(torch.ones(1, 4)).sum().backward()
+        optimizer.step()
+        learnt.append(True)
+
+    other = threading.Thread(target=learn)
+    with contextlib.ExitStack() as handles:
+        with watch() as watched:
+            register = register_optimizer_step_pre_hook if is_before else register_optimizer_step_post_hook
+            # Another comes behind it: PyTorch looks for the next one.
+            for hook in (waits, lambda *_: None):
+                handles.callback(register(hook).remove)
+            other.start()
+            assert inside.wait(60)
+        count = watched._session.steps.count
+        goes_on.set()
+        other.join()
+        assert learnt == [True]
+        optimizer.step()
+        assert watched._session.steps.count == count
+    # The next one that comes takes them out.
+    with watch():
+        pass
+    assert [*_hooks.values(), *_before.values()] == before
+
+
+def test_rows_of_another_thread_come_while_a_step_is_judged():
+    from plimsoll_watch._making import Making
+    from plimsoll_watch._windows import Windows
+
+    making = Making()
+
+    class Row:
+        place, step, epoch = None, 1, 0
+
+        def is_alive(self):
+            making.rows[len(making.rows)] = making.added_to[len(making.rows)] = Row()
+            return True
+
+    making.rows[0] = making.added_to[0] = Row()
+    windows = Windows(making)
+    windows._sampled = 1
+    windows._judge_sample(8)
+    assert windows.alarmed == {None} and windows._is_rare_keeper_possible(8) and making.prune() == []

@@ -69,7 +69,7 @@ class Attributes:
             # It has no descriptor; this is what the current thread has in it.
             return threading.local.__getattribute__(value, "__dict__")  # type: ignore[no-any-return]
         if kind not in self._dict_slots:
-            found = next((names["__dict__"] for names in _class_dicts(kind) if "__dict__" in names), None)
+            found = next((names["__dict__"] for names in class_dicts(kind) if "__dict__" in names), None)
             self._dict_slots[kind] = found if type(found) is types.GetSetDescriptorType else None
         slot = self._dict_slots[kind]
         try:
@@ -126,6 +126,6 @@ class Attributes:
         return len(entries), [one for one in entries if one is not None]
 
 
-def _class_dicts(kind: type) -> Iterator[Any]:
+def class_dicts(kind: type) -> Iterator[Any]:
     for base in _CLASSES.__get__(kind):
         yield _NAMES_OF_CLASS.__get__(base)

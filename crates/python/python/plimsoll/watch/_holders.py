@@ -362,9 +362,9 @@ class Walk:
                 self.add(value, Hold(hold, "class", name, kind.__name__))
 
     def _instance(self, value: Any, hold: Hold) -> None:
-        self.attributes(value, hold)
+        named = self.attributes(value, hold)
         self._its_class(value, hold)
-        referents = gc.get_referents(value)
+        referents = [inner for inner in gc.get_referents(value) if id(inner) not in named]
         if issubclass(type(value), threading.local):
             for names in names_of_threads(referents):
                 self._attributes_in(names, hold)
@@ -378,16 +378,21 @@ class Walk:
             if id(kind) not in self.seen and self.read.is_of_user(kind):
                 self.add(kind, Hold(None, "global", kind.__name__, "__main__"))
 
-    def attributes(self, value: Any, hold: Hold) -> None:
-        """Goes on with what an object holds under names."""
+    def attributes(self, value: Any, hold: Hold) -> set[int]:
+        """Goes on with what an object holds under names, and gives back whose ids those are: the collector tells of them
+        too."""
         names = self.read.of(value)
-        if names:
+        named = set(map(id, dict.values(names)))
+        if named:
             self._attributes_in(names, hold)
         for name, slot in self.read.slots(type(value)):
             try:
-                self.add(slot.__get__(value), Hold(hold, "attribute", name))
+                inner = slot.__get__(value)
             except AttributeError:  # not assigned
-                pass
+                continue
+            named.add(id(inner))
+            self.add(inner, Hold(hold, "attribute", name))
+        return named
 
     def _attributes_in(self, names: dict[str, Any], hold: Hold) -> None:
         # Known under their own names; the dictionary itself is no step of the path.

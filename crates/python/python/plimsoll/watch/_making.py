@@ -6,8 +6,10 @@ judges the rows."""
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
+from types import CodeType, FrameType
 from typing import Any, Iterator
 
 import torch
@@ -15,6 +17,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode, _get_current_dispatch_mode_stack
 
 from ._places import Place, is_programs_own, place_of
+from ._uncompiled import leave_alone
 
 # Steps that are noted at a time while the run is young or something stays, and the longest pause.
 # In the steady state one step is noted after each pause; a whole window follows only if something
@@ -32,6 +35,9 @@ KEPT_OLD_ROWS = 16
 MOST_SUM_BYTES = 4096
 _ADD_IN_PLACE = torch.ops.aten.add_.Tensor
 _JOIN = torch.ops.aten.cat.default
+# Where the compiler's calls are, and whose they are.
+_COMPILER = os.path.join(os.path.dirname(torch.__file__), "_dynamo", "eval_frame.py")
+_CALL = "_TorchDynamoContext."
 # By these the dispatcher knows that a mode is on; an older PyTorch may not name them.
 _MODE_KEYS = [getattr(torch._C.DispatchKey, name, None) for name in ("Python", "PythonTLSSnapshot")]
 
@@ -120,6 +126,9 @@ class _Noting(TorchDispatchMode):  # type: ignore[misc]
                 making.is_noting = False
                 making.trouble = f"noting stopped: {type(error).__name__}: {error}"
         return result
+
+
+leave_alone(torch, _Noting.__torch_dispatch__, and_calls=False)
 
 
 class Making:
@@ -222,6 +231,9 @@ class Making:
         if _graph_task() >= 0:
             self.refused = "steps ended within backward, where noting cannot begin: lines may be missing"
             return False
+        if _is_in_compiled_call():
+            self.refused = "steps ended within a compiled function, where noting cannot begin: lines may be missing"
+            return False
         mode = _Noting(self)
         try:
             mode.__enter__()
@@ -274,7 +286,7 @@ class Making:
         if self._is_outside and torch.is_inference_mode_enabled():
             # The end of the block would ask the dispatcher for a mode that is gone, which is an error.
             return
-        if _get_current_dispatch_mode() is self._mode:
+        if _get_current_dispatch_mode() is self._mode and not _is_in_compiled_call():
             mode, self._mode = self._mode, None
             mode.__exit__(None, None, None)
 
@@ -324,17 +336,34 @@ class Making:
         gone = [row for row in list(self.rows.values()) if not row.is_alive()]
         for row in gone:
             del self.rows[row.key]
-        for row in [row for row in self.added_to.values() if not row.is_alive()]:
+        for row in [row for row in list(self.added_to.values()) if not row.is_alive()]:
             del self.added_to[row.key]
         if gone:
             self.full = False
         return gone
 
 
+leave_alone(torch, Making.note)
+
+
 def _graph_task() -> int:
     """The number of the backward pass that runs in this thread; negative if none does."""
     task = getattr(torch._C, "_current_graph_task_id", None)
     return task() if task is not None else -1
+
+
+def _is_in_compiled_call() -> bool:
+    """Whether this is within a call of what `torch.compile` has made. At its end it puts back what the dispatcher was told before
+    it: of a mode that has come within it nothing is known then, and one that has gone is asked for, which is an error."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not (frame.f_code.co_filename == _COMPILER and _name_of(frame.f_code).startswith(_CALL)):
+        frame = frame.f_back
+    return frame is not None
+
+
+def _name_of(code: CodeType) -> str:
+    # Before Python 3.11 a function does not know its class: uncompiled blocks look alike.
+    return getattr(code, "co_qualname", _CALL)
 
 
 def _oldest_of_each_line(rows: list[Row]) -> list[Row]:

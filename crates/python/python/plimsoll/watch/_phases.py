@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import collections
 import functools
+import importlib
 from typing import Any, Callable, NamedTuple
 
 import torch
-from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from ._making import Making
 from ._places import is_programs_own
+from ._step_hooks import put_in
+from ._uncompiled import leave_alone
 
 FORWARD, BACKWARD, OPTIMIZER = "forward", "backward", "optimizer step"
 PHASES = (FORWARD, BACKWARD, OPTIMIZER)
@@ -47,8 +49,11 @@ class Phases:
 
     def start(self) -> None:
         self._making.phase = FORWARD
-        self._undo.append(register_optimizer_step_pre_hook(lambda *_: self._begin(OPTIMIZER)).remove)
-        self._undo.append(register_optimizer_step_post_hook(lambda *_: self._end(OPTIMIZER)).remove)
+        leave_alone(torch, Phases._pass)
+        # Not as an attribute: PyTorch takes the module's name away from the package.
+        optimizers = importlib.import_module("torch.optim.optimizer")
+        self._undo.append(put_in(optimizers, "pre", lambda *_: self._begin(OPTIMIZER)))
+        self._undo.append(put_in(optimizers, "post", lambda *_: self._end(OPTIMIZER)))
         for name in ("backward", "grad"):
             self._follow(name)
 
@@ -78,6 +83,7 @@ class Phases:
 
         # The compiler sees the call itself.
         followed._torchdynamo_inline = call  # type: ignore[attr-defined]
+        leave_alone(torch, followed, and_calls=False)
         setattr(torch.autograd, name, followed)
         self._undo.append(undo)
 

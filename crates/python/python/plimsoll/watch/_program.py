@@ -103,7 +103,7 @@ class Program:
             print(error.code, file=sys.stderr)
             close()
             sys.exit(1)
-        error.__traceback__ = _own_frames(error.__traceback__, self._ours)
+        _leave_out(error, self._ours, set())
         sys.excepthook(type(error), error, error.__traceback__)
         close()
         if isinstance(error, KeyboardInterrupt):
@@ -134,6 +134,15 @@ def _is_of_search(error: ImportError) -> bool:
             return False
         traceback = traceback.tb_next
     return True
+
+
+def _leave_out(error: BaseException | None, ours: tuple[str, ...], done: set[int]) -> None:
+    """Takes us out of the tracebacks of an error and of those that it came of: all are printed."""
+    while error is not None and id(error) not in done:
+        done.add(id(error))
+        error.__traceback__ = _own_frames(error.__traceback__, ours)
+        _leave_out(error.__cause__, ours, done)
+        error = error.__context__
 
 
 def _own_frames(traceback: types.TracebackType | None, ours: tuple[str, ...]) -> types.TracebackType | None:

@@ -56,15 +56,15 @@ def notes(session: Any, is_final: bool) -> list[str]:
     if is_final and is_too_short(session):
         said.append(f"too few steps to judge; {LEAST_STEPS} are needed, or mark them with `watch.step()`")
     said += session.limits
-    if session.put_off_words:
-        said.append(session.put_off_words)
+    if session.put_off.words:
+        said.append(session.put_off.words)
     if session.making.full:
         said.append("so many storages were alive at once that not all were noted")
     if not session.steps.count and _names_plimsoll():
         said.append("it watches PyTorch's tensors; those of Plimsoll are watched by `plimsoll.LeakWatch()`")
     each = session.levels.resident.growth_per_step()
     told = sum(finding.bytes_per_step for finding in session.findings)
-    if each > 2 * told and not session.is_put_off:
+    if each > 2 * told and not session.put_off:
         rest = "not tensors (Python objects, a library, fragmentation)"
         # What the optimizers of other threads leave behind is counted by nobody.
         rest = f"made in other threads that learn, or {rest}" if session.steps.learns_elsewhere else rest

@@ -38,13 +38,13 @@ from ._naming import (
     nodes_finding,
     others_of,
     others_of_nodes,
-    unnamed_finding,
     unseen_finding,
 )
 from ._nodes import Nodes
 from ._places import Place, is_programs_own
 from ._out_of_memory import Shortages
 from ._phases import Phase, Phases
+from ._put_off import NotWhole, PutOff
 from ._snapshot import Snapshot
 from ._steps import OPTIMIZER, Steps
 from ._undisturbed import PATIENCE, Moment
@@ -57,10 +57,6 @@ JUDGE_BETWEEN = 16
 # The steps of the first censuses; later ones come with windows, as far apart as their cost allows
 # while something grows and while nothing does.
 FIRST_CENSUSES = (8, 12, 16)
-# After one that was put off and then taken: the steps from there to the next ones.
-MADE_UP_AFTER = (4, 8)
-# Seconds that looks which are then put off may take before they are tried as rarely as others.
-SPENT_AT_ONCE = 0.25
 CENSUS_SHARE = 0.03
 IDLE_CENSUS_SHARE = 0.01
 # A judgement or census beyond this is slow, and comes as rarely as its share of the time allows.
@@ -75,10 +71,6 @@ MOST_TIMED = 256
 LAST_PATIENCE = 0.5
 # Collections that the watch itself asks for in one run: each takes seconds.
 MOST_COLLECTIONS = 2
-
-
-class PutOff(Exception):
-    """A look that could not be taken: another thread was computing."""
 
 
 class Session:
@@ -131,13 +123,7 @@ class Session:
         self._pid = os.getpid()
         self._is_busy = False
         self._has_given_up = False
-        # Looks that were put off, the latest step of one, and the clock before which none is tried
-        # again; `is_put_off` as long as none has been taken since.
-        self.put_off = 0
-        self.put_off_at = 0
-        self.is_put_off = False
-        self._try_at = 0.0
-        self._spent_waiting = 0.0
+        self.put_off = PutOff(CENSUS_SHARE)
         self._asked: Any = None
         # Which thread has ended the latest step.
         self._clock_thread = 0
@@ -299,7 +285,7 @@ class Session:
         """Where nothing is due for some time, steps are only counted until something is."""
         if self.making.rows or self.making.is_open or self.suspects or self._found or self.on_findings is not None:
             return
-        if self.is_put_off:
+        if self.put_off:
             return
         if self.live is not None and self.live.is_looked_at:
             return
@@ -331,12 +317,12 @@ class Session:
 
     def _last_look(self) -> None:
         """At the end of a run, where one was put off and nothing is known: what names lead to by then can still be told."""
-        if self.is_put_off and not self._found:
+        if self.put_off and not self._found:
             with self.making.paused():
                 self._look(self.steps.count, LAST_PATIENCE)
-            # What was held while the program ran may be gone by now: that nothing is found says
-            # nothing.
-            self.is_put_off = self.is_put_off or not self._found
+            if not self._found:
+                # What was held while the program ran may be gone by now.
+                self.put_off.reopen()
 
     # ---- judgement ----
 
@@ -370,8 +356,8 @@ class Session:
         return step % (JUDGE_EVERY if is_fresh else JUDGE_BETWEEN) == 0 and time.perf_counter() >= self._judge_at
 
     def _is_census_due(self, step: int) -> bool:
-        if self.is_put_off:
-            return time.perf_counter() >= self._try_at
+        if self.put_off:
+            return self.put_off.is_due()
         last, took = self._last_census
         is_cheap = took < SLOW_SECONDS
         if is_cheap and last != step and any(at <= step for at in self._census_at):
@@ -383,7 +369,9 @@ class Session:
         if is_growing and is_cheap and step >= last * LOOK_AGAIN:
             return True
         is_wanted = is_growing or self.keeps_snapshot
-        if not is_wanted and not (self.making.is_open and self.windows.is_due(step)):
+        # Without windows looks alone can tell what grows.
+        could_note = self.making.is_open or bool(self.making.refused)
+        if not is_wanted and not (could_note and self.windows.is_due(step)):
             return False
         share = CENSUS_SHARE if is_wanted else IDLE_CENSUS_SHARE
         return self._has_worked_for((took + self._waited) / share)
@@ -423,7 +411,7 @@ class Session:
             has_iterators=has_iterators or self._iterators.are_followed,
         )
         if must_be_whole and not census.is_whole:
-            raise PutOff
+            raise NotWhole
         if not census.is_complete:
             self._limit("the program has more objects than one look follows: some holders may be unnamed")
         return census
@@ -450,18 +438,9 @@ class Session:
             with Moment(patience) as moment:
                 self._waited = moment.waited
                 self._name(step)
-            self._census_at = {at for at in self._census_at if at > step}
-            if self.is_put_off:
-                # Those that would have come meanwhile: growth is told by several.
-                self.is_put_off = False
-                self._census_at |= {step + apart for apart in MADE_UP_AFTER}
-        except PutOff:
-            self.is_put_off = True
-            self.put_off += 1
-            self.put_off_at = step
-            now = time.perf_counter()
-            self._spent_waiting += now - began
-            self._try_at = now + (now - began) / CENSUS_SHARE if self._spent_waiting > SPENT_AT_ONCE else 0.0
+            self._census_at = {at for at in self._census_at if at > step} | self.put_off.make_up(step)
+        except NotWhole:
+            self.put_off.add(step, time.perf_counter() - began)
 
     def _name(self, step: int) -> None:
         """Who holds what grows, and how many nodes each holder has."""
@@ -516,7 +495,7 @@ class Session:
         """Who else holds it, where that can be looked at too: who holds it first is known in any case."""
         try:
             return look(growing, self._census)
-        except PutOff:
+        except NotWhole:
             return []
 
     def _name_cycles(self, unknown: list[tuple[Suspect, Row]], step: int) -> list[tuple[Suspect, Row]]:
@@ -541,17 +520,11 @@ class Session:
     @property
     def findings(self) -> list[Finding]:
         """What grows so far, or, once stopped, the verdicts and notes; the largest first."""
-        unnamed = self._unnamed() if self.is_put_off else []
-        found = [finding for finding in (*self._found, *self._cycles, *unnamed) if not self.excluded.has(finding)]
+        known = [*self._found, *self._cycles]
+        told = {line for finding in known for line in finding.lines}
+        known += self.put_off.findings(self.suspects.values(), told, self.excluded.keys())
+        found = [finding for finding in known if not self.excluded.has(finding)]
         return sorted(found, key=lambda finding: -finding.bytes_per_step)
-
-    def _unnamed(self) -> list[Finding]:
-        """Lines that grow whose holders could not be looked for. They may be wanted, so they are no verdict."""
-        told = {line for finding in (*self._found, *self._cycles) for line in finding.lines}
-        excluded = self.excluded.keys()
-        suspects = (one._replace(rows=[row for row in one.rows if row.key not in excluded]) for one in self.suspects.values())
-        found = [unnamed_finding(one, self.put_off_at) for one in suspects if one.bytes_per_step >= TOLERATED_BYTES]
-        return [finding for finding in found if finding.line not in told]
 
     @property
     def verdicts(self) -> list[Finding]:
@@ -592,15 +565,6 @@ class Session:
             if finding.cause == LONGER[0] or is_one_pass(finding):
                 finding.is_note = True
                 finding.is_verdict = False
-
-    @property
-    def put_off_words(self) -> str | None:
-        """What was not looked at, where a look was put off."""
-        if not self.put_off:
-            return None
-        looks = f"{self.put_off} look{'' if self.put_off == 1 else 's'} (the last at step {self.put_off_at})"
-        left = ", and none was taken since: what gradients and graphs hold is not told" if self.is_put_off else ""
-        return f"other threads were computing: {looks} had to be put off{left}"
 
     def _limit(self, what: str) -> None:
         self.limits.setdefault(what)

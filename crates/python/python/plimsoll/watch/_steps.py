@@ -13,8 +13,10 @@ import threading
 import weakref
 from typing import Any, Callable
 
-from ._attributes import attributes_of
+from ._attributes import attributes_of, class_dicts
 from ._places import is_programs_own, place_of_waiting
+from ._step_hooks import put_in
+from ._uncompiled import leave_alone
 
 # What tells steps, from the weakest to the strongest.
 NOTHING, MODULE, BACKWARD, LOADER, OPTIMIZER, EXPLICIT = range(6)
@@ -58,6 +60,8 @@ class Steps:
         # The optimizer that is the clock, weakly: its next step needs no look at the line it is on.
         self._optimizer: Callable[[], Any] = lambda: None
         self._others = 0
+        # Whether there are steps within steps of the same optimizer.
+        self._are_within = False
         # Steps of other optimizers like the clock since its own last one, and between its last two.
         self._alike = 0
         self._alike_between = 0
@@ -93,8 +97,9 @@ class Steps:
     def start(self) -> None:
         # Not as an attribute: PyTorch takes the module's name away from the package.
         optimizers = importlib.import_module(f"{self._framework.__name__}.optim.optimizer")
-        handle = optimizers.register_optimizer_step_post_hook(self._optimizer_stepped)
-        self._undo.append(handle.remove)
+        for of_class in (Steps._optimizer_stepped, Steps._guarded):
+            leave_alone(self._framework, of_class)
+        self._undo.append(put_in(optimizers, "post", self._optimizer_stepped))
         self._follow_loaders()
         if self.rank <= MODULE:
             self._follow_calls()
@@ -102,9 +107,11 @@ class Steps:
             self._follow_backward()
 
     def stop(self) -> None:
-        for undo in self._undo:
-            undo()
-        self._undo.clear()
+        # The optimizers' hook may stay for some time, and counts no more.
+        self._optimizer = lambda: None
+        undo, self._undo = self._undo, []
+        for one in undo:
+            one()
         self._end_calls()
         self._end_backward()
 
@@ -174,6 +181,8 @@ class Steps:
     def _optimizer_stepped(self, optimizer: Any, *_: Any) -> None:
         try:
             if self._optimizer() is optimizer:
+                if self._are_within and _is_within_its_step(optimizer, sys._getframe(1)):
+                    return
                 # The way of nearly all steps: little code, as all of it comes cold from memory.
                 if self._alike:
                     self._alike_between, self._alike = self._alike, 0
@@ -188,6 +197,11 @@ class Steps:
             self._fail(error)
 
     def _another_stepped(self, optimizer: Any, place: Any) -> None:
+        if not self._undo:
+            return
+        if _is_within_its_step(optimizer, sys._getframe(2)):
+            self._are_within = True
+            return
         # Not the optimizer's identity: one that is made anew in each step is the same clock.
         who = (place and place[:2], *self._parameters_of(optimizer))
         clock = self._optimizer()
@@ -243,6 +257,8 @@ class Steps:
                 self._loaders.append(weakref.ref(loader))
             return batch
 
+        leave_alone(self._framework, counted, and_calls=False)
+
         def undo() -> None:
             if kind.__next__ is counted:
                 kind.__next__ = following
@@ -269,6 +285,7 @@ class Steps:
 
         # The compiler sees the call itself, so that what it makes is the same as without a watch.
         counted._torchdynamo_inline = call  # type: ignore[attr-defined]
+        leave_alone(self._framework, counted, and_calls=False)
 
         def undo() -> None:
             if kind.__call__ is counted:
@@ -288,6 +305,7 @@ class Steps:
             return result
 
         counted._torchdynamo_inline = backward  # type: ignore[attr-defined]
+        leave_alone(self._framework, counted, and_calls=False)
 
         def undo() -> None:
             if of.backward is counted:
@@ -315,3 +333,15 @@ class Steps:
         if self._stop_counting_calls is not None:
             self._stop_counting_calls()
             self._stop_counting_calls = None
+
+
+def _is_within_its_step(optimizer: Any, calling: Any) -> bool:
+    """Whether a step is a part of another one of the same optimizer: `super().step()` in a class of the program's own, of which
+    PyTorch calls the hooks both times. `calling` is the frame that calls them."""
+    steps = [names["step"] for names in class_dicts(type(optimizer)) if "step" in names]
+    if sum(attributes_of(step).get("hooked") is True for step in steps) < 2:
+        return False
+    frame = calling.f_back
+    while frame is not None and frame.f_code is not calling.f_code:
+        frame = frame.f_back
+    return frame is not None

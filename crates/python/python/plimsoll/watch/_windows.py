@@ -74,7 +74,8 @@ class Windows:
         windows than one that keeps all. A few times in a run."""
         if self._hurried >= MOST_HURRIED:
             return False
-        rows = self.making.rows.values()
+        # A list, as another thread may note meanwhile.
+        rows = list(self.making.rows.values())
         has_stayed = any(row.step < step - SETTLE_STEPS and not row.epoch and row.is_alive() for row in rows)
         self._hurried += has_stayed
         return has_stayed
@@ -82,7 +83,7 @@ class Windows:
     def _judge_sample(self, step: int) -> None:
         """What of the noted step has outlived the steps after it asks for a whole window."""
         sampled, self._sampled = self._sampled, None
-        stayed = {row.place for row in self.making.rows.values() if row.step == sampled and row.is_alive()}
+        stayed = {row.place for row in list(self.making.rows.values()) if row.step == sampled and row.is_alive()}
         if stayed:
             self._is_alarm = True
             self.switch_at = step
