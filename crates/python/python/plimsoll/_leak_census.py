@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from . import nn
 from ._plimsoll import Tensor, _block_of, _GraphWalk, _GrowthWatch, _LentMemory, _origin
 from .watch import _kinds as kinds
-from .watch._findings import Owner, as_container, kind_of, preference
+from .watch._findings import OF_GRADIENTS, Owner, as_container, kind_of, preference
 from .watch._holders import MOST_ENTRIES, Hold, Walk
 from .watch._places import name_of
 
@@ -107,8 +107,19 @@ class Census:
                 self.owners.setdefault(place, Owner(kinds.VALUE, hold, False))
         # A loss is made anew in each step; who holds a graph for longer is named before it.
         graphs = [(tensor, hold) for tensor, hold in self._tensors if tensor.grad_fn is not None]
+        graphs += self._gradients_with_graphs()
         for tensor, hold in sorted(graphs, key=_preference):
             self._own_graph(tensor, hold)
+
+    def _gradients_with_graphs(self) -> list[tuple[Tensor, Hold]]:
+        """The gradients to which `backward(create_graph=True)` has left a graph."""
+        found = []
+        for tensor, hold in self._tensors:
+            gradient, behind = _gradient(tensor), Hold(hold, "grad")
+            if gradient is not None and gradient.grad_fn is not None and not self._walk.is_skipped(behind):
+                found.append((gradient, behind))
+        # They share what is behind them: a module's parameters are told as one of many.
+        return [(gradient, as_container(behind)) for gradient, behind in found] if len(found) > 1 else found
 
     def _own(self, tensor: Tensor, kind: str, hold: Hold, is_scalar: bool = False, has_graph: bool = False) -> None:
         place = _block_of(tensor)
@@ -123,7 +134,7 @@ class Census:
         is_parameter = isinstance(tensor, nn.Parameter)
         kind = kind_of(hold, is_parameter, is_leaf)
         self._own(tensor, kind, hold, tensor.dim() == 0, tensor.grad_fn is not None)
-        gradient = tensor.grad if is_leaf or tensor.retains_grad else None
+        gradient = _gradient(tensor)
         if gradient is not None:
             of = kinds.GRADIENT_OF_PARAMETER if is_parameter else kinds.GRADIENT_OF_INPUT
             self._own(gradient, of, Hold(hold, "grad"))
@@ -138,9 +149,13 @@ class Census:
         if old:
             # Of a very long container only the latest entries were visited.
             longest = max((step.size for step in hold.path() if step.how == "entry"), default=0)
-            edge = hold.edge()
+            # Gradients share what is behind them: they are told together.
+            is_gradient = hold.how == "grad"
+            edge = OF_GRADIENTS if is_gradient else hold.edge()
             before, other, places = self.nodes.get(edge, (0, None, []))
-            if other is not None:
+            if other is not None and is_gradient:
+                graph = other.hold
+            elif other is not None:
                 # Two keys of one dictionary: what grows is the dictionary.
                 graph = as_container(graph)
             own = _block_of(tensor)
@@ -150,6 +165,11 @@ class Census:
                 self.roots[own] = BookRow(own, 0, 0, BookPlace(made[0], made[1]))
             old = int(old * max(longest / MOST_ENTRIES, 1))
             self.nodes[edge] = (before + old, Owner(kinds.NODES, graph, is_scalar), places)
+
+
+def _gradient(tensor: Tensor) -> Tensor | None:
+    """The gradient that a tensor has; others warn where they are asked."""
+    return tensor.grad if tensor.requires_grad and (tensor.is_leaf or tensor.retains_grad) else None
 
 
 def _preference(found: tuple[Tensor, Hold]) -> tuple[int, int]:

@@ -27,6 +27,7 @@ from .watch._naming import (
     finding_of,
     grouped,
     is_one_pass,
+    join_gradients,
     join_spread,
     longer_finding,
     nodes_finding,
@@ -222,6 +223,7 @@ class LeakWatch(Decorator):
         if unknown and unknown_bytes * 2 >= TOLERATED_BYTES * max(suspect.judged_steps for suspect, _ in unknown):
             unknown = self._iterators.name(unknown, groups, self._census)
             self._libraries.name(self._name_cycles(unknown, step), groups, self._census)
+        join_gradients(groups)
         join_spread(groups.values(), self._suspects.values())
         self._found = []
         for group in groups.values():

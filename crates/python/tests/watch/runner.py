@@ -186,6 +186,8 @@ def drop(path: list[dict]) -> None:
     if any(step["how"] == "hook" for step in path):
         for hooks in (value._backward_hooks, value._post_accumulate_grad_hooks):
             (hooks or {}).clear()
+    elif any(step["how"] == "grad" and path[at + 1]["how"] == "graph" for at, step in enumerate(path[:-1])):
+        _forget_gradients(value)
     elif any(step["how"] in ("entry", "key", "cache") for step in path) and _can_be_emptied(value):
         _empty(value)
     else:
@@ -238,6 +240,13 @@ def _inside(value, step):
     if how == "local":
         return value.gi_frame.f_locals[name]
     raise LookupError(f"no way to follow {step}")
+
+
+def _forget_gradients(value) -> None:
+    """Of a parameter, or of all that a dictionary has: parameters, or modules that have some."""
+    for one in value.values() if isinstance(value, dict) else [value]:
+        for parameter in one.parameters() if hasattr(one, "parameters") else [one]:
+            parameter.grad = None
 
 
 def _can_be_emptied(value) -> bool:

@@ -57,6 +57,29 @@ def test_a_report_on_standard_error_and_nothing_else(leak):
     assert "Remedy".lower() in final and max(map(len, final.splitlines())) <= 80
 
 
+# One backward pass after all that is computed, of a loss that is a global.
+ONCE = """
+import torch
+net = torch.nn.Linear(16, 64)
+loss = 0
+for _ in range(60):
+    loss = loss + net(torch.randn(16, 16)).tanh().sum()
+loss.backward()
+"""
+
+
+def test_what_comes_once_tells_no_steps_and_a_module_has_one_name(tmp_path):
+    program = tmp_path / "once.py"
+    program.write_text(ONCE)
+    ran = command("--format", "json", "--fail", program)
+    assert ran.returncode == 3
+    report = json.loads(ran.stderr)
+    assert (report["steps"], report["told_by"]) == (60, "calls of a module")
+    (finding,) = report["findings"]
+    assert finding["held_by"] == "global `loss` -> grad_fn AddBackward0" and finding["also_held_by"] == []
+    assert not [note for note in report["notes"] if "too few" in note]
+
+
 def test_modules_and_failing(leak):
     ran = command("--fail", "--format", "json", "-m", "leak", "--every", cwd=leak.parent)
     assert (ran.returncode, ran.stdout) == (3, "arguments ['--every'] __main__\n")

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from . import _kinds as kinds
-from ._findings import Owner, as_container, kind_of, preference
+from ._findings import OF_GRADIENTS, Owner, as_container, kind_of, preference
 from ._gradients import Gradients
 from ._holders import MOST_ENTRIES, Hold, Walk
 from ._making import address_of, storage_of
@@ -106,15 +106,30 @@ class Census:
             for tensor, hold in new:
                 self._own_tensor(tensor, hold)
             # A loss is made anew in each step; who holds a graph for longer is named before it.
-            graphs = []
+            graphs: list[tuple[Any, torch.Tensor, Any, Hold]] = []
             for tensor, hold in new:
                 root = self._gradients.node(tensor)
                 if root is not None:
                     order = preference(hold, _DIM(tensor) == 0, self._gradients.sequence(root))
                     graphs.append((order, tensor, root, hold))
+            graphs += self._graphs_of_gradients(new)
             for _, tensor, root, hold in sorted(graphs, key=lambda found: found[0]):
                 self._own_graph(tensor, root, hold)
             self._walk.run()
+
+    def _graphs_of_gradients(self, tensors: list[tuple[torch.Tensor, Hold]]) -> list[tuple[Any, torch.Tensor, Any, Hold]]:
+        """The graphs that `backward(create_graph=True)` has left behind the gradients of tensors."""
+        graphs = []
+        for tensor, hold in tensors:
+            gradient, behind = self._gradients.of(tensor), Hold(hold, "grad")
+            root = self._gradients.node(gradient) if gradient is not None else None
+            if gradient is not None and root is not None and not self._walk.is_skipped(behind):
+                order = preference(behind, _DIM(gradient) == 0, self._gradients.sequence(root))
+                graphs.append((order, gradient, root, behind))
+        if len(graphs) > 1:
+            # They share what is behind them: a module's parameters are told as one of many.
+            graphs = [(order, gradient, root, as_container(behind)) for order, gradient, root, behind in graphs]
+        return graphs
 
     def _name_modules(self) -> None:
         """Names storages by the modules they belong to, as `named_parameters` would, the outermost module first."""
@@ -186,11 +201,15 @@ class Census:
             # Of a very long container only the latest entries were visited.
             longest = max((step.size for step in hold.path() if step.how == "entry"), default=0)
             old = int(old * max(longest / MOST_ENTRIES, 1))
-            edge = hold.edge()
+            # Gradients share what is behind them: they are told together.
+            is_gradient = hold.how == "grad"
+            edge = OF_GRADIENTS if is_gradient else hold.edge()
             before, other, keys = self.nodes.get(edge, (0, None, []))
             if storage is not None and len(keys) < 64:
                 keys.append(storage._cdata)
-            if other is not None:
+            if other is not None and is_gradient:
+                graph = other.hold
+            elif other is not None:
                 # Two keys of one dictionary: what grows is the dictionary.
                 graph = as_container(graph)
             self.nodes[edge] = (before + old, Owner(kinds.NODES, graph, is_scalar), keys)

@@ -118,10 +118,22 @@ def steps_of(hold: Hold) -> list[dict[str, Any]]:
 
 
 def holder_of(hold: Hold) -> Hold:
-    """The part of a path that names what to drop: without the graph or gradient behind it."""
+    """The part of a path that names what to drop: without the graph or gradient behind it. Of a gradient that has a graph it is
+    the gradient."""
     while hold.how in ("graph", "grad", "saved") and hold.parent is not None:
+        if hold.how == "graph" and hold.parent.how == "grad":
+            return hold.parent
         hold = hold.parent
     return hold
+
+
+# In place of an edge, for all graphs behind gradients.
+OF_GRADIENTS = (("grad", "", ""),)
+
+
+def is_behind_gradient(hold: Hold) -> bool:
+    """Whether a gradient's graph is what holds."""
+    return any(step.how == "graph" and step.parent is not None and step.parent.how == "grad" for step in hold.path())
 
 
 def container_of(hold: Hold) -> Hold | None:
@@ -157,6 +169,8 @@ def as_container(hold: Hold) -> Hold:
 def why(kind: str, hold: Hold, is_scalar: bool, has_graph: bool = False) -> tuple[str, str]:
     """The cause and the remedy."""
     ways = {step.how for step in hold.path()}
+    if is_behind_gradient(hold):
+        return _GRADIENTS
     if kind in (kinds.ACTIVATION, kinds.NODES) or "graph" in ways or (kind == kinds.VALUE and has_graph):
         return _graph(kind, hold, is_scalar, ways)
     if kind == kinds.LIBRARY and hold.how == "inside" and hold.parent is None:
@@ -205,6 +219,11 @@ def _is_few_keys(hold: Hold) -> bool:
     return is_dict and container_of(hold) is hold.parent
 
 
+_GRADIENTS = (
+    "a graph is kept alive by gradients, which `backward(create_graph=True)` gives a graph of their own",
+    "Set every `.grad` to None once it was used (`optimizer.zero_grad()`; writing zeros into it is not enough), or use "
+    "`torch.autograd.grad(..., create_graph=True)`, whose results go with their names.",
+)
 _EXCEPTION = (
     "an exception that is kept holds the frames it went through",
     "Keep `str(error)` or `traceback.format_exc()`, not the exception, or set `error.__traceback__ = None`.",

@@ -153,9 +153,7 @@ class Walk:
     def add(self, value: Any, hold: Hold) -> None:
         if value is None or type(value) in _LEAVES or id(value) in self.seen:
             return
-        # As in an edge: keys of a dictionary are one.
-        name = "" if hold.how == "item" else hold.name
-        if self._skip_edges and name in self._skip_names and hold.edge() in self._skip_edges:
+        if self._skip_edges and self.is_skipped(hold):
             return
         hold.held = hold.held or id(value)
         self.seen.add(id(value))
@@ -163,10 +161,21 @@ class Walk:
         self._keep.append(value)
         self._queue.append((value, hold))
 
+    def is_skipped(self, hold: Hold) -> bool:
+        """Whether this walk is to find what others hold."""
+        # As in an edge: keys of a dictionary are one.
+        name = "" if hold.how == "item" else hold.name
+        return name in self._skip_names and hold.edge() in self._skip_edges
+
     def user_globals(self) -> None:
+        done: set[int] = set()
         for name, module in list(sys.modules.items()):
             if name == "__main__" or is_programs_module(name, module):
-                self._names_of(names_in(module), name)
+                names = names_in(module)
+                # A module may have two names: `multiprocessing` gives the program's own another one.
+                if id(names) not in done:
+                    done.add(id(names))
+                    self._names_of(names, name)
 
     def finalizers(self, wanted: type) -> None:
         """Arguments that `weakref.finalize` keeps for an object that lives: no name of the program leads to them. Only

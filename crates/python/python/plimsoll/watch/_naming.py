@@ -16,6 +16,7 @@ from ._findings import (
     as_container,
     container_of,
     holder_of,
+    is_behind_gradient,
     is_of_graph,
     name_of,
     steps_of,
@@ -128,6 +129,15 @@ def grouped(
             else:
                 unknown.append((suspect, row))
     return groups, unknown
+
+
+def join_gradients(groups: dict[Any, Group]) -> None:
+    """What the graphs behind gradients hold is told together, with the gradient that holds most: they share it, and each parameter
+    has one."""
+    parts = [key for key, group in groups.items() if is_behind_gradient(group.owner()[1].hold)]
+    parts.sort(key=lambda key: -groups[key].bytes_per_step)
+    for other in parts[1:]:
+        groups[parts[0]].take_in(groups.pop(other))
 
 
 def join_spread(groups: Iterable[Group], suspects: Iterable[Suspect]) -> None:

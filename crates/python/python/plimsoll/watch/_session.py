@@ -32,6 +32,7 @@ from ._naming import (
     finding_of,
     grouped,
     is_one_pass,
+    join_gradients,
     join_spread,
     key_of,
     longer_finding,
@@ -467,6 +468,7 @@ class Session:
                 lost = Owner(kinds.VALUE, Hold(None, "inside", "", "structure that is too large to follow"), False)
                 for suspect, row in unknown:
                     groups[key_of(lost.hold)].add(suspect, row, lost)
+        join_gradients(groups)
         join_spread(groups.values(), self.suspects.values())
         named: list[Finding] = []
         for group in groups.values():

@@ -75,6 +75,8 @@ class Steps:
         self._is_new = False
         # The counts at which the clock took over and the epoch began.
         self._clock_began = 0
+        # What told steps before, and how many.
+        self._told_before = (NOTHING, 0)
         self._epoch_began = 0
         self._undo: list[Callable[[], None]] = []
         self._stop_counting_calls: Callable[[], None] | None = None
@@ -82,12 +84,17 @@ class Steps:
 
     @property
     def told_by(self) -> str:
-        return TOLD_BY[self.rank]
+        return TOLD_BY[self._telling()[0]]
 
     @property
     def told(self) -> int:
         """The steps of what tells them now."""
-        return self.count - self._clock_began
+        return self._telling()[1]
+
+    def _telling(self) -> tuple[int, int]:
+        """What tells steps, and how many it has told: what came once, as a backward pass after all steps, does not yet."""
+        now = self.rank, self.count - self._clock_began
+        return self._told_before if now[1] == 1 < self._told_before[1] else now
 
     @property
     def learns_elsewhere(self) -> bool:
@@ -128,6 +135,7 @@ class Steps:
             return
         if rank > self.rank > NOTHING:
             # Something better tells steps: this one has been counted already.
+            self._told_before = self.rank, self.count - self._clock_began
             self._take_over(rank, who)
             self._clock_began = self.count - 1
             return
