@@ -7,9 +7,9 @@
 //! fastest. Large products are timed once with each of the first eight, on their own operands, and
 //! the choice is kept on disk (`algorithms.rs`): algorithms add up in different orders, so that
 //! another choice in the next run would give other last bits. For the same reason nothing is timed
-//! where nothing can be kept. Products that add to what is there cannot run twice, and a stream that
-//! captures runs nothing: they take the first. So do small products, which end before the next one
-//! is launched. The deterministic switch passes all this by, with kernels of our own.
+//! where nothing can be kept. Products that add to what is there cannot run twice, and a stream
+//! that captures runs nothing: they take the first. So do small products, which end before the next
+//! one is launched. The deterministic switch passes all this by, with kernels of our own.
 
 use std::collections::HashMap;
 use std::mem::MaybeUninit;

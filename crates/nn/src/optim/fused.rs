@@ -96,11 +96,11 @@ impl<O: FusedRule> Fused<O> {
         &mut self.groups
     }
 
-    /// Casts the float32 parameters, and their gradients, to `dtype` (float16 or bfloat16), and keeps
-    /// what they were as their float32 copies (`master_weights`). Copies that a step makes of a model
-    /// that was cast before start in the middle of what rounds to each half: at small learning rates
-    /// the first steps then change no parameter. Parameters of other dtypes stay as they are. A state
-    /// that was saved is loaded afterwards: casting makes the copies anew.
+    /// Casts the float32 parameters, and their gradients, to `dtype` (float16 or bfloat16), and
+    /// keeps what they were as their float32 copies (`master_weights`). Copies that a step makes of
+    /// a model that was cast before start in the middle of what rounds to each half: at small
+    /// learning rates the first steps then change no parameter. Parameters of other dtypes stay as
+    /// they are. A state that was saved is loaded afterwards: casting makes the copies anew.
     ///
     /// ```
     /// use plimsoll_nn::{Linear, Module, optim};
