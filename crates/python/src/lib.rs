@@ -83,7 +83,7 @@ fn _plimsoll(module: &Bound<'_, PyModule>) -> PyResult<()> {
     frames::register(module)?;
     error::register(module)?;
     module.add_class::<tensor::PyTensor>()?;
-    module.add_class::<storage::PyStorage>()?;
+    storage::register(module)?;
     dtype::register(module)?;
     memory_format::register(module)?;
     defaults::register(module)?;

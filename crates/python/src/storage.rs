@@ -5,7 +5,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::call::call;
+use crate::companion::wrap;
 use crate::device::PyDevice;
+use crate::dtype::DTypeArg;
 use crate::error::to_python;
 use crate::tensor::PyTensor;
 
@@ -86,4 +88,28 @@ impl PyTensor {
     fn untyped_storage(&self, py: Python<'_>) -> PyStorage {
         PyStorage(self.tensor(py).detach())
     }
+}
+
+/// A tensor over elements at an address: of memory that `multiprocessing/_regions.py` has mapped,
+/// and of messages between workers, neither of which needs NumPy. Strides count elements.
+#[pyfunction]
+fn _tensor_at<'py>(
+    py: Python<'py>,
+    owner: Py<PyAny>,
+    address: usize,
+    dtype: DTypeArg,
+    sizes: Vec<i64>,
+    strides: Vec<i64>,
+) -> PyResult<Bound<'py, PyTensor>> {
+    // SAFETY: only the package calls this, with an owner that keeps the elements mapped, for
+    // reading and writing, as long as the tensor keeps the owner. What other processes do with them
+    // is the program's part, as it is between threads that share an array.
+    let over =
+        call(py, || unsafe { Tensor::from_foreign(owner, address, &sizes, &strides, dtype.0) })?;
+    wrap(py, over)
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyStorage>()?;
+    module.add_function(wrap_pyfunction!(_tensor_at, module)?)
 }

@@ -113,34 +113,9 @@ def region_of(storage: UntypedStorage) -> Region | None:
     return None if address is None else region_at(address)
 
 
-class _DType:
-    """The name of a dtype, as an array's dtype tells it."""
-
-    isnative = True
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-
-class _Elements:
-    """Tells of memory as NumPy's arrays do, which is what `from_numpy` asks; NumPy itself is not needed."""
-
-    def __init__(self, owner: Any, address: int, dtype: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
-        self.owner = owner
-        self.dtype = _DType(dtype)
-        self.shape = shape
-        self.strides = strides
-        self.__array_interface__ = {"data": (address, False)}
-
-
 def tensor_at(owner: Any, address: int, dtype: _plimsoll.dtype, shape: Any, stride: Any) -> Tensor:
     """A tensor over the elements at an address, which are there for as long as `owner` is; strides count elements."""
-    is_bfloat16 = dtype is _plimsoll.bfloat16
-    name = "int16" if is_bfloat16 else str(dtype).split(".")[-1]
-    size = dtype.itemsize
-    elements: Any = _Elements(owner, address, name, tuple(shape), tuple(step * size for step in stride))
-    tensor = _plimsoll.from_numpy(elements)
-    return tensor.view(dtype) if is_bfloat16 else tensor
+    return _plimsoll._tensor_at(owner, address, dtype, shape, stride)
 
 
 def shared_empty(shape: Any, dtype: _plimsoll.dtype) -> Tensor:
