@@ -9,12 +9,18 @@ import torch
 warnings.filterwarnings("ignore", message="Using backward")
 torch.manual_seed(0)
 net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1))
+
+
+def descend(rate):
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter -= rate * parameter.grad
+            parameter.grad.zero_()
+
+
 for _ in range(80):
     x, y = torch.randn(32, 8), torch.randn(32, 1)
     loss = (net(x) - y).pow(2).mean()  # made
     loss.backward(create_graph=True)  # made
     penalty = sum(parameter.grad.pow(2).sum() for parameter in net.parameters())
-    with torch.no_grad():
-        for parameter in net.parameters():
-            parameter -= 0.01 * parameter.grad
-            parameter.grad.zero_()
+    descend(0.01)
