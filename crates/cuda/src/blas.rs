@@ -8,8 +8,11 @@
 //! the choice is kept on disk (`algorithms.rs`): algorithms add up in different orders, so that
 //! another choice in the next run would give other last bits. For the same reason nothing is timed
 //! where nothing can be kept. Products that add to what is there cannot run twice, and a stream
-//! that captures runs nothing: they take the first. So do small products, which end before the next
-//! one is launched. The deterministic switch passes all this by, with kernels of our own.
+//! that captures runs nothing: they take the first (a product that a capture is the first to see
+//! keeps it to the end of the run). So do small products, which end before the next one is
+//! launched. Of two processes that time a product at once each has its own choice, and later runs
+//! the one that was written last. The deterministic switch passes all this by, with kernels of our
+//! own.
 
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
@@ -182,13 +185,14 @@ impl Context {
     }
 
     /// The place of the plan that is the fastest when `queue` queues it: the first, unless another
-    /// one clearly is. What is refused is not timed. See Note [The fastest algorithm].
+    /// one clearly is. What is refused is not timed; nothing if all are. The lock of the plans is
+    /// held until the device is done. See Note [The fastest algorithm].
     fn fastest(
         &'static self,
         stream: StreamId,
         plans: &[Plan],
         queue: impl Fn(&Plan) -> Result<(), result::CublasError>,
-    ) -> Result<usize> {
+    ) -> Result<Option<usize>> {
         let mut runs = Vec::new();
         for (place, plan) in plans.iter().enumerate() {
             if queue(plan).is_ok() {
@@ -210,12 +214,11 @@ impl Context {
 }
 
 /// The place of the shortest time, or of the first, if that is hardly longer.
-fn preferred(times: &[(usize, Duration)]) -> usize {
-    let Some(&(first, of_first)) = times.first() else { return 0 };
-    let shortest = times.iter().copied().min_by_key(|&(_, time)| time);
-    shortest
-        .filter(|(_, time)| time.as_secs_f64() < CLEARLY_FASTER * of_first.as_secs_f64())
-        .map_or(first, |(place, _)| place)
+fn preferred(times: &[(usize, Duration)]) -> Option<usize> {
+    let &(first, of_first) = times.first()?;
+    let &(place, shortest) = times.iter().min_by_key(|&(_, time)| time)?;
+    let is_clear = shortest.as_secs_f64() < CLEARLY_FASTER * of_first.as_secs_f64();
+    Some(if is_clear { place } else { first })
 }
 
 /// A scale factor in the type that the product is scaled in.
@@ -274,7 +277,7 @@ impl Blas {
         &mut self,
         question: &Question,
         beside: usize,
-        fastest: Option<impl Fn(&[Plan]) -> Result<usize>>,
+        fastest: Option<impl Fn(&[Plan]) -> Result<Option<usize>>>,
     ) -> Result<Option<Plan>> {
         let matmul = &question.matmul;
         let descriptors = Descriptors::new(matmul, beside)?;
@@ -301,13 +304,11 @@ impl Blas {
         let plans: Vec<_> =
             plans.into_iter().map(|algorithm| Plan { descriptors, algorithm }).collect();
         let place = match (fastest, name) {
-            (Some(fastest), Some(name)) if plans.len() > 1 => {
-                let place = fastest(&plans)?;
-                if self.algorithms.keep(name, plans[place].algorithm.data) { place } else { 0 }
-            }
-            _ => 0,
+            (Some(fastest), Some(name)) if plans.len() > 1 => fastest(&plans)?
+                .filter(|&place| self.algorithms.keep(name, plans[place].algorithm.data)),
+            _ => None,
         };
-        Ok(Some(plans[place]))
+        Ok(Some(plans[place.unwrap_or(0)]))
     }
 
     /// Whether an algorithm that was kept is one for such a product.
@@ -395,11 +396,11 @@ mod tests {
                 times.iter().map(|&(place, us)| (place, Duration::from_micros(us))).collect();
             preferred(&times)
         };
-        assert_eq!(of(&[]), 0);
-        assert_eq!(of(&[(0, 1000), (1, 985), (2, 990)]), 0);
-        assert_eq!(of(&[(0, 1000), (1, 975), (2, 900), (3, 950)]), 2);
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[(0, 1000), (1, 985), (2, 990)]), Some(0));
+        assert_eq!(of(&[(0, 1000), (1, 975), (2, 900), (3, 950)]), Some(2));
         // The first two were refused.
-        assert_eq!(of(&[(2, 1000), (5, 1200)]), 2);
+        assert_eq!(of(&[(2, 1000), (5, 1200)]), Some(2));
     }
 
     #[test]

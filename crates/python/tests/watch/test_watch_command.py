@@ -68,9 +68,10 @@ loss.backward()
 """
 
 
-def test_what_comes_once_tells_no_steps_and_a_module_has_one_name(tmp_path):
+@pytest.mark.parametrize("end", ["", "torch.optim.SGD(net.parameters(), lr=0.1).step()\n"], ids=["backward", "step"])
+def test_what_comes_once_tells_no_steps_and_a_module_has_one_name(tmp_path, end):
     program = tmp_path / "once.py"
-    program.write_text(ONCE)
+    program.write_text(ONCE + end)
     ran = command("--format", "json", "--fail", program)
     assert ran.returncode == 3
     report = json.loads(ran.stderr)

@@ -55,6 +55,8 @@ class Census:
         self._old = old
         self._tensors: list[tuple[torch.Tensor, Hold]] = []
         self._seen_nodes: set[Any] = set()
+        # Gradients with graphs, of leaves that only a graph leads to.
+        self._behind_leaves: list[tuple[torch.Tensor, Any, Hold]] = []
         self._walk = Walk(skip, skip_edges or set(), self._on_object)
         self._gradients = Gradients(patience)
         try:
@@ -115,6 +117,8 @@ class Census:
             graphs += self._graphs_of_gradients(new)
             for _, tensor, root, hold in sorted(graphs, key=lambda found: found[0]):
                 self._own_graph(tensor, root, hold)
+            while self._behind_leaves:
+                self._own_graph(*self._behind_leaves.pop())
             self._walk.run()
 
     def _graphs_of_gradients(self, tensors: list[tuple[torch.Tensor, Hold]]) -> list[tuple[Any, torch.Tensor, Any, Hold]]:
@@ -124,7 +128,8 @@ class Census:
             gradient, behind = self._gradients.of(tensor), Hold(hold, "grad")
             root = self._gradients.node(gradient) if gradient is not None else None
             if gradient is not None and root is not None and not self._walk.is_skipped(behind):
-                order = preference(behind, _DIM(gradient) == 0, self._gradients.sequence(root))
+                # A module's own before a loop's variable.
+                order = preference(hold, _DIM(gradient) == 0, self._gradients.sequence(root))
                 graphs.append((order, gradient, root, behind))
         if len(graphs) > 1:
             # They share what is behind them: a module's parameters are told as one of many.
@@ -219,7 +224,11 @@ class Census:
         leaf = gradients.leaf(node)
         if leaf is not None and not issubclass(type(leaf), torch.nn.Parameter):
             self._own(leaf, kinds.INPUT, graph, is_scalar)
-            self._own(gradients.of(leaf), kinds.GRADIENT_OF_INPUT, graph, is_scalar)
+            gradient = gradients.of(leaf)
+            self._own(gradient, kinds.GRADIENT_OF_INPUT, graph, is_scalar)
+            root = gradients.node(gradient) if gradient is not None else None
+            if gradient is not None and root is not None:
+                self._behind_leaves.append((gradient, root, graph))
         for name, packed, unpack in gradients.saved(node):
             self._own(packed, kinds.ACTIVATION, graph, is_scalar)
             if unpack is not None:

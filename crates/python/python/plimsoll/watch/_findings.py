@@ -127,6 +127,16 @@ def holder_of(hold: Hold) -> Hold:
     return hold
 
 
+def is_kept_in_container(hold: Hold) -> bool:
+    """Whether a container that is none of a module's own is on the path."""
+    return any(
+        step.how in ("entry", "key", "cache") and (step.parent is None or step.parent.name not in _OF_MODULES)
+        for step in hold.path()
+    )
+
+
+_OF_MODULES = ("_parameters", "_modules", "_buffers")
+
 # In place of an edge, for all graphs behind gradients.
 OF_GRADIENTS = (("grad", "", ""),)
 
@@ -170,7 +180,7 @@ def why(kind: str, hold: Hold, is_scalar: bool, has_graph: bool = False) -> tupl
     """The cause and the remedy."""
     ways = {step.how for step in hold.path()}
     if is_behind_gradient(hold):
-        return _GRADIENTS
+        return _GRADIENTS_IN_CONTAINER if is_kept_in_container(hold) else _GRADIENTS
     if kind in (kinds.ACTIVATION, kinds.NODES) or "graph" in ways or (kind == kinds.VALUE and has_graph):
         return _graph(kind, hold, is_scalar, ways)
     if kind == kinds.LIBRARY and hold.how == "inside" and hold.parent is None:
@@ -223,6 +233,11 @@ _GRADIENTS = (
     "a graph is kept alive by gradients, which `backward(create_graph=True)` gives a graph of their own",
     "Set every `.grad` to None once it was used (`optimizer.zero_grad()`; writing zeros into it is not enough), or use "
     "`torch.autograd.grad(..., create_graph=True)`, whose results go with their names.",
+)
+_GRADIENTS_IN_CONTAINER = (
+    _GRADIENTS[0],
+    "Let go of tensors that are kept with their gradients (`kept.detach()` has none), and set every `.grad` to None once it was "
+    "used; or use `torch.autograd.grad(..., create_graph=True)`, whose results go with their names.",
 )
 _EXCEPTION = (
     "an exception that is kept holds the frames it went through",

@@ -17,6 +17,7 @@ from ._findings import (
     container_of,
     holder_of,
     is_behind_gradient,
+    is_kept_in_container,
     is_of_graph,
     name_of,
     steps_of,
@@ -132,9 +133,10 @@ def grouped(
 
 
 def join_gradients(groups: dict[Any, Group]) -> None:
-    """What the graphs behind gradients hold is told together, with the gradient that holds most: they share it, and each parameter
-    has one."""
-    parts = [key for key, group in groups.items() if is_behind_gradient(group.owner()[1].hold)]
+    """What the graphs behind the gradients of modules hold is told together, with the gradient that holds most: they share it, and
+    each parameter has one. What a container of the program's keeps is told apart."""
+    holds = {key: group.owner()[1].hold for key, group in groups.items()}
+    parts = [key for key, hold in holds.items() if is_behind_gradient(hold) and not is_kept_in_container(hold)]
     parts.sort(key=lambda key: -groups[key].bytes_per_step)
     for other in parts[1:]:
         groups[parts[0]].take_in(groups.pop(other))

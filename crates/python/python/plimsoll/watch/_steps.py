@@ -135,7 +135,7 @@ class Steps:
             return
         if rank > self.rank > NOTHING:
             # Something better tells steps: this one has been counted already.
-            self._told_before = self.rank, self.count - self._clock_began
+            self._told_before = self._telling()
             self._take_over(rank, who)
             self._clock_began = self.count - 1
             return
