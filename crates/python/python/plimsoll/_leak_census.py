@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from . import nn
 from ._plimsoll import Tensor, _block_of, _GraphWalk, _GrowthWatch, _LentMemory, _origin
 from .watch import _kinds as kinds
-from .watch._findings import OF_GRADIENTS, Owner, as_container, kind_of, preference
+from .watch._findings import Owner, as_container, edge_of_graph, graph_of_all, kind_of, preference
 from .watch._holders import MOST_ENTRIES, Hold, Walk
 from .watch._places import name_of
 
@@ -149,22 +149,15 @@ class Census:
         if old:
             # Of a very long container only the latest entries were visited.
             longest = max((step.size for step in hold.path() if step.how == "entry"), default=0)
-            # Gradients share what is behind them: they are told together.
-            is_gradient = hold.how == "grad"
-            edge = OF_GRADIENTS if is_gradient else hold.edge()
+            edge = edge_of_graph(hold)
             before, other, places = self.nodes.get(edge, (0, None, []))
-            if other is not None and is_gradient:
-                graph = other.hold
-            elif other is not None:
-                # Two keys of one dictionary: what grows is the dictionary.
-                graph = as_container(graph)
             own = _block_of(tensor)
             made = _origin(tensor)
             if own is not None and made is not None and len(places) < 64:
                 places.append(own)
                 self.roots[own] = BookRow(own, 0, 0, BookPlace(made[0], made[1]))
             old = int(old * max(longest / MOST_ENTRIES, 1))
-            self.nodes[edge] = (before + old, Owner(kinds.NODES, graph, is_scalar), places)
+            self.nodes[edge] = (before + old, Owner(kinds.NODES, graph_of_all(graph, other), is_scalar), places)
 
 
 def _gradient(tensor: Tensor) -> Tensor | None:

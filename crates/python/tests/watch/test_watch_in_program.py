@@ -218,12 +218,19 @@ def test_compiled_functions_stay_compiled():
     assert watched.findings == []
 
 
-def test_a_compiled_model_is_the_same_graph():
+def noting_backend():
+    """A backend of the compiler, and how many nodes each graph has that comes to it."""
     graphs = []
 
     def backend(graph, inputs):
         graphs.append(len(graph.graph.nodes))
         return graph
+
+    return backend, graphs
+
+
+def test_a_compiled_model_is_the_same_graph():
+    backend, graphs = noting_backend()
 
     def compiled():
         torch._dynamo.reset()
@@ -243,11 +250,7 @@ def test_a_compiled_model_is_the_same_graph():
 @pytest.mark.parametrize("has_phases", [False, True])
 def test_a_compiled_step_is_the_same_graphs(has_phases, monkeypatch):
     """With backward and the optimizer in it: the compiler comes to the watch's hooks, and leaves them alone."""
-    graphs = []
-
-    def backend(graph, inputs):
-        graphs.append(len(graph.graph.nodes))
-        return graph
+    backend, graphs = noting_backend()
 
     def compiled():
         torch._dynamo.reset()
@@ -282,7 +285,6 @@ def test_a_compiled_step_is_the_same_graphs(has_phases, monkeypatch):
     assert watched._session.steps.told == 60 and "stopped" not in watched.text()
     (finding,) = watched.verdicts
     assert "local `kept`" in finding.held_by and "within a compiled function" in " ".join(watched.text().split())
-
 
 
 def test_a_step_within_a_step_is_one():

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from . import _kinds as kinds
-from ._findings import OF_GRADIENTS, Owner, as_container, kind_of, preference
+from ._findings import Owner, as_container, edge_of_graph, graph_of_all, kind_of, preference
 from ._gradients import Gradients
 from ._holders import MOST_ENTRIES, Hold, Walk
 from ._making import address_of, storage_of
@@ -206,18 +206,11 @@ class Census:
             # Of a very long container only the latest entries were visited.
             longest = max((step.size for step in hold.path() if step.how == "entry"), default=0)
             old = int(old * max(longest / MOST_ENTRIES, 1))
-            # Gradients share what is behind them: they are told together.
-            is_gradient = hold.how == "grad"
-            edge = OF_GRADIENTS if is_gradient else hold.edge()
+            edge = edge_of_graph(hold)
             before, other, keys = self.nodes.get(edge, (0, None, []))
             if storage is not None and len(keys) < 64:
                 keys.append(storage._cdata)
-            if other is not None and is_gradient:
-                graph = other.hold
-            elif other is not None:
-                # Two keys of one dictionary: what grows is the dictionary.
-                graph = as_container(graph)
-            self.nodes[edge] = (before + old, Owner(kinds.NODES, graph, is_scalar), keys)
+            self.nodes[edge] = (before + old, Owner(kinds.NODES, graph_of_all(graph, other), is_scalar), keys)
 
     def _own_node(self, node: Any, graph: Hold, is_scalar: bool) -> None:
         gradients = self._gradients

@@ -138,7 +138,22 @@ def is_kept_in_container(hold: Hold) -> bool:
 _OF_MODULES = ("_parameters", "_modules", "_buffers")
 
 # In place of an edge, for all graphs behind gradients.
-OF_GRADIENTS = (("grad", "", ""),)
+_OF_GRADIENTS = (("grad", "", ""),)
+
+
+def edge_of_graph(hold: Hold) -> Any:
+    """What the nodes behind a tensor are counted under. Gradients share what is behind them: they are told together."""
+    return _OF_GRADIENTS if hold.how == "grad" else hold.edge()
+
+
+def graph_of_all(graph: Hold, other: Owner | None) -> Hold:
+    """How graphs of one edge are told, of which `other` came first."""
+    if other is None:
+        return graph
+    if graph.parent is not None and graph.parent.how == "grad":
+        return other.hold
+    # Two keys of one dictionary: what grows is the dictionary.
+    return as_container(graph)
 
 
 def is_behind_gradient(hold: Hold) -> bool:

@@ -172,7 +172,7 @@ class Walk:
         for name, module in list(sys.modules.items()):
             if name == "__main__" or is_programs_module(name, module):
                 names = names_in(module)
-                # A module may have two names: `multiprocessing` gives the program's own another one.
+                # A module may have two names: `multiprocessing` gives the program's own a second.
                 if id(names) not in done:
                     done.add(id(names))
                     self._names_of(names, name)
