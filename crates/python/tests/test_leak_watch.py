@@ -231,3 +231,62 @@ def test_two_keys_of_one_dictionary_are_the_dictionary():
     # The losses' own bytes and the nodes behind them are one finding.
     (finding,) = watch.verdicts
     assert finding.held_by.startswith("local `kept` of ") and " -> dict of 2 -> list of" in finding.held_by
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_gradients_with_graphs_are_one_finding_beside_an_optimizer():
+    class Net(plimsoll.nn.Module):
+        def __init__(self):
+            super().__init__()
+            layers = [plimsoll.nn.Sequential(plimsoll.nn.Linear(32, 32), plimsoll.nn.Tanh()) for _ in range(3)]
+            self.embed, self.blocks = plimsoll.nn.Linear(16, 32), plimsoll.nn.Sequential(*layers)
+
+        def forward(self, x):
+            return self.blocks(self.embed(x))
+
+    net = Net()
+    optimizer = plimsoll.optim.SGD(net.parameters(), 0.01)
+    with plimsoll.LeakWatch() as watch:
+        for _ in range(2 * STEPS):
+            net(plimsoll.randn(64, 16)).pow(2).mean().backward(create_graph=True)
+            optimizer.step()
+            for one in net.parameters():
+                one.grad.data.zero_()
+    (leak,) = watch.verdicts
+    assert leak.remedy.startswith("Set every `.grad` to None once it was used"), watch.text()
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_what_is_kept_with_its_gradients_is_told_apart_from_a_model():
+    class Replay:
+        def __init__(self):
+            self._buffers = []
+
+    replay, net, other = Replay(), plimsoll.nn.Linear(64, 64), plimsoll.nn.Linear(64, 64)
+    with plimsoll.LeakWatch() as watch:
+        for _ in range(2 * STEPS):
+            x = plimsoll.randn(32, 64, requires_grad=True)
+            net(x).tanh().pow(2).sum().backward(create_graph=True)
+            net.zero_grad()
+            replay._buffers.append(x)
+            other(plimsoll.randn(32, 64)).tanh().pow(2).sum().backward(create_graph=True)
+            for one in other.parameters():
+                one.grad.data.zero_()
+            watch.step()
+    held = {leak.held_by.split(" of ")[0]: leak.remedy for leak in watch.verdicts}
+    assert set(held) == {"local `replay`._buffers", "local `other`._parameters"}, watch.text()
+    assert held["local `replay`._buffers"].startswith("Let go of tensors that are kept")
+
+
+def test_two_lists_of_losses_do_not_hold_each_others_graphs():
+    nets, first, second = [plimsoll.nn.Linear(4, 4) for _ in range(2)], [], []
+    with plimsoll.LeakWatch() as watch:
+        for _ in range(2 * STEPS):
+            first.append(nets[0](plimsoll.randn(2, 4)).tanh().pow(2).sum())
+            second.append(nets[1](plimsoll.randn(2, 4)).tanh().pow(2).sum())
+            for net, losses in zip(nets, (first, second)):
+                losses[-1].backward()
+                net.zero_grad()
+            watch.step()
+    assert {leak.held_by.split(" of ")[0] for leak in watch.verdicts} == {"local `first`", "local `second`"}, watch.text()
+    assert [leak.also_held_by for leak in watch.verdicts] == [[], []]

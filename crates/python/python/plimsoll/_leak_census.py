@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from . import nn
 from ._plimsoll import Tensor, _block_of, _GraphWalk, _GrowthWatch, _LentMemory, _origin
 from .watch import _kinds as kinds
-from .watch._findings import Owner, as_container, edge_of_graph, graph_of_all, kind_of, preference
+from .watch._findings import Owner, as_container, edge_of_graph, kind_of, owner_of_graphs, preference
 from .watch._holders import MOST_ENTRIES, Hold, Walk
 from .watch._places import name_of
 
@@ -157,7 +157,7 @@ class Census:
                 places.append(own)
                 self.roots[own] = BookRow(own, 0, 0, BookPlace(made[0], made[1]))
             old = int(old * max(longest / MOST_ENTRIES, 1))
-            self.nodes[edge] = (before + old, Owner(kinds.NODES, graph_of_all(graph, other), is_scalar), places)
+            self.nodes[edge] = (before + old, owner_of_graphs(graph, is_scalar, other), places)
 
 
 def _gradient(tensor: Tensor) -> Tensor | None:

@@ -231,9 +231,9 @@ class LeakWatch(Decorator):
                 finding = finding_of(group, others_of(group, self._census) if took < SLOW_SECONDS else [], step)
                 if finding is not None:
                     self._found.append(finding)
-        told = {finding.holder for finding in self._found}
+        told = {holder for finding in self._found for holder in finding.holders}
         for growing in self._nodes.growing():
-            others = others_of_nodes(growing, self._census) if took < SLOW_SECONDS else []
+            others = others_of_nodes(growing, self._census, census.nodes) if took < SLOW_SECONDS else []
             finding = nodes_finding(growing, others, step)
             if finding.holder not in told:
                 self._found.append(finding)

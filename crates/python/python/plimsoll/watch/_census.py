@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from . import _kinds as kinds
-from ._findings import Owner, as_container, edge_of_graph, graph_of_all, kind_of, preference
+from ._findings import Owner, as_container, edge_of_graph, kind_of, owner_of_graphs, preference
 from ._gradients import Gradients
 from ._holders import MOST_ENTRIES, Hold, Walk
 from ._making import address_of, storage_of
@@ -57,6 +57,8 @@ class Census:
         self._seen_nodes: set[Any] = set()
         # Gradients with graphs, of leaves that only a graph leads to.
         self._behind_leaves: list[tuple[torch.Tensor, Any, Hold]] = []
+        # The ids of tensors whose gradients this look passes by.
+        self._passed_by: set[int] = set()
         self._walk = Walk(skip, skip_edges or set(), self._on_object)
         self._gradients = Gradients(patience)
         try:
@@ -127,7 +129,10 @@ class Census:
         for tensor, hold in tensors:
             gradient, behind = self._gradients.of(tensor), Hold(hold, "grad")
             root = self._gradients.node(gradient) if gradient is not None else None
-            if gradient is not None and root is not None and not self._walk.is_skipped(behind):
+            if self._walk.is_skipped(behind):
+                # Nor is it found by way of a graph that leads to the tensor.
+                self._passed_by.add(id(tensor))
+            elif gradient is not None and root is not None:
                 # A module's own before a loop's variable.
                 order = preference(hold, _DIM(gradient) == 0, self._gradients.sequence(root))
                 graphs.append((order, gradient, root, behind))
@@ -174,9 +179,7 @@ class Census:
             self.addresses[key] = address_of(storage)
 
     def _own_tensor(self, tensor: torch.Tensor, hold: Hold) -> None:
-        gradients = self._gradients
-        # Not `isinstance`: Parameter's own answer to that asks the tensor for an attribute.
-        is_parameter = issubclass(type(tensor), torch.nn.Parameter) or self._is_marked(tensor)
+        gradients, is_parameter = self._gradients, self._is_parameter(tensor)
         kind = kind_of(hold, is_parameter, gradients.is_leaf(tensor))
         self._own(tensor, kind, hold, _DIM(tensor) == 0, gradients.node(tensor) is not None)
         gradient = gradients.of(tensor)
@@ -184,9 +187,9 @@ class Census:
             of = kinds.GRADIENT_OF_PARAMETER if is_parameter else kinds.GRADIENT_OF_INPUT
             self._own(gradient, of, Hold(hold, "grad"))
 
-    def _is_marked(self, tensor: torch.Tensor) -> bool:
-        """A parameter of another class than Parameter has this mark."""
-        return self._walk.read.of(tensor).get("_is_param") is True
+    def _is_parameter(self, tensor: torch.Tensor) -> bool:
+        # Not `isinstance`: Parameter's own answer to that asks the tensor for an attribute. One of another class has a mark.
+        return issubclass(type(tensor), torch.nn.Parameter) or self._walk.read.of(tensor).get("_is_param") is True
 
     def _own_graph(self, tensor: torch.Tensor, root: Any, hold: Hold) -> None:
         gradients = self._gradients
@@ -210,18 +213,19 @@ class Census:
             before, other, keys = self.nodes.get(edge, (0, None, []))
             if storage is not None and len(keys) < 64:
                 keys.append(storage._cdata)
-            self.nodes[edge] = (before + old, Owner(kinds.NODES, graph_of_all(graph, other), is_scalar), keys)
+            self.nodes[edge] = (before + old, owner_of_graphs(graph, is_scalar, other), keys)
 
     def _own_node(self, node: Any, graph: Hold, is_scalar: bool) -> None:
         gradients = self._gradients
         leaf = gradients.leaf(node)
-        if leaf is not None and not issubclass(type(leaf), torch.nn.Parameter):
-            self._own(leaf, kinds.INPUT, graph, is_scalar)
-            gradient = gradients.of(leaf)
-            self._own(gradient, kinds.GRADIENT_OF_INPUT, graph, is_scalar)
+        if leaf is not None:
+            is_parameter = self._is_parameter(leaf)
+            self._own(leaf, kinds.PARAMETER if is_parameter else kinds.INPUT, graph, is_scalar)
+            gradient = gradients.of(leaf) if id(leaf) not in self._passed_by else None
+            self._own(gradient, kinds.GRADIENT_OF_PARAMETER if is_parameter else kinds.GRADIENT_OF_INPUT, graph, is_scalar)
             root = gradients.node(gradient) if gradient is not None else None
             if gradient is not None and root is not None:
-                self._behind_leaves.append((gradient, root, graph))
+                self._behind_leaves.append((gradient, root, Hold(graph, "grad")))
         for name, packed, unpack in gradients.saved(node):
             self._own(packed, kinds.ACTIVATION, graph, is_scalar)
             if unpack is not None:

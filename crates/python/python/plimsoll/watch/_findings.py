@@ -65,9 +65,12 @@ class Finding:
     @property
     def holder(self) -> tuple[tuple[str, ...], ...]:
         """What is told together, without lengths and keys: the path up to a container's entry, a graph or a kept frame."""
-        ends = ("entry", "item", "key", "cache", "graph", "frame")
-        at = next((at for at, step in enumerate(self.path) if step["how"] in ends), len(self.path))
-        return tuple((step["how"], step.get("name", ""), step.get("of", "")) for step in self.path[:at])
+        return _until_entry(self.path)
+
+    @property
+    def holders(self) -> set[tuple[tuple[str, ...], ...]]:
+        """The same of all that hold it."""
+        return {_until_entry(path) for path in (self.path, *(path for _, path in self.also_held_by))}
 
     @property
     def line(self) -> str:
@@ -76,6 +79,12 @@ class Finding:
         if self.kind == kinds.NODES:
             return "unknown line"
         return "not seen (between noted steps, in another thread, or under a mode of the program)"
+
+
+def _until_entry(path: list[dict[str, Any]]) -> tuple[tuple[str, ...], ...]:
+    ends = ("entry", "item", "key", "cache", "graph", "frame")
+    at = next((at for at, step in enumerate(path) if step["how"] in ends), len(path))
+    return tuple((step["how"], step.get("name", ""), step.get("of", "")) for step in path[:at])
 
 
 def words_of(hold: Hold) -> str:
@@ -128,32 +137,40 @@ def holder_of(hold: Hold) -> Hold:
 
 
 def is_kept_in_container(hold: Hold) -> bool:
-    """Whether a container that is none of a module's own is on the path."""
-    return any(
-        step.how in ("entry", "key", "cache") and (step.parent is None or step.parent.name not in _OF_MODULES)
-        for step in hold.path()
-    )
+    """Whether a container that is none of a module's or optimizer's own is on the path."""
+    for step in hold.path():
+        if step.is_of("optimizer"):
+            # Its groups, and the lists in them.
+            return False
+        if step.how in ("entry", "key", "cache") and (step.parent is None or not step.parent.is_of("module")):
+            return True
+    return False
 
-
-_OF_MODULES = ("_parameters", "_modules", "_buffers")
 
 # In place of an edge, for all graphs behind gradients.
 _OF_GRADIENTS = (("grad", "", ""),)
 
 
 def edge_of_graph(hold: Hold) -> Any:
-    """What the nodes behind a tensor are counted under. Gradients share what is behind them: they are told together."""
-    return _OF_GRADIENTS if hold.how == "grad" else hold.edge()
+    """What the nodes behind a tensor are counted under. Gradients of modules share what is behind them: they are told together. Of
+    what else is kept, the tensor's graph and its gradient's, and those of inputs that only its graph leads to, are one."""
+    is_of_graph = hold.parent is not None and hold.parent.how == "graph"
+    if hold.how == "grad" and not is_of_graph and not is_kept_in_container(hold):
+        return _OF_GRADIENTS
+    while hold.how in ("grad", "graph") and hold.parent is not None:
+        hold = hold.parent
+    return hold.edge()
 
 
-def graph_of_all(graph: Hold, other: Owner | None) -> Hold:
+def owner_of_graphs(graph: Hold, is_scalar: bool, other: Owner | None) -> Owner:
     """How graphs of one edge are told, of which `other` came first."""
     if other is None:
-        return graph
-    if graph.parent is not None and graph.parent.how == "grad":
-        return other.hold
+        return Owner(kinds.NODES, graph, is_scalar)
+    if is_behind_gradient(other.hold):
+        # To let go of the tensors is not enough where gradients of inputs lead back to them.
+        return other
     # Two keys of one dictionary: what grows is the dictionary.
-    return as_container(graph)
+    return Owner(kinds.NODES, as_container(graph), is_scalar)
 
 
 def is_behind_gradient(hold: Hold) -> bool:

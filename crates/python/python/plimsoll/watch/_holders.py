@@ -32,6 +32,9 @@ NAMED_KEYS = 16
 
 _T = TypeVar("_T")
 
+# By these attributes modules and optimizers are known: PyTorch's, Plimsoll's and the program's own that are like them.
+_OWN = {"module": frozenset(("_parameters", "_modules", "_buffers")), "optimizer": frozenset(("state", "param_groups"))}
+
 # Python's functions that have to do with the dictionary of a frame's locals; `vars` only without arguments.
 _ASKS_FOR_LOCALS = {"locals", "vars", "eval", "exec"}
 _asking: dict[types.CodeType, frozenset[str]] = {}
@@ -75,10 +78,14 @@ class Hold:
         ]  # fmt: skip
         return tuple(step for link, _ in folded(steps) for step in link)
 
+    def is_of(self, kind: str) -> bool:
+        """Whether this is what a "module" or "optimizer" has its own by: other objects have a `state` or `_buffers` too."""
+        return self.how == "attribute" and self.of == kind
+
     @property
     def is_optimizer_state(self) -> bool:
-        """Whether this is the state that an optimizer has for its parameters: others have a `state` too."""
-        return self.how == "attribute" and self.name == "state" and self.of == "optimizer"
+        """Whether this is the state that an optimizer has for its parameters."""
+        return self.name == "state" and self.is_of("optimizer")
 
     def path(self) -> tuple[Hold, ...]:
         steps: list[Hold] = []
@@ -406,12 +413,12 @@ class Walk:
     def _attributes_in(self, names: dict[str, Any], hold: Hold) -> None:
         # Known under their own names; the dictionary itself is no step of the path.
         self.seen.add(id(names))
-        # PyTorch's and Plimsoll's, and one of the program's own that is like them.
-        is_optimizer = dict.__contains__(names, "state") and dict.__contains__(names, "param_groups")
+        kind = next((kind for kind, own in _OWN.items() if dict.keys(names) >= own), "")
+        own = _OWN.get(kind, ())
         for name, item in list(dict.items(names)):
             # A key of another type may have words of its own.
             said = name if type(name) is str else type(name).__name__
-            self.add(item, Hold(hold, "attribute", said, "optimizer" if is_optimizer and said == "state" else ""))
+            self.add(item, Hold(hold, "attribute", said, kind if said in own else ""))
 
 
 def _frame_of_user(waiting: Any) -> types.FrameType | None:

@@ -52,6 +52,8 @@ class Group:
         self.shared_with: list[Hold] = []
         self.objects_per_step = 0.0
         self.is_judged_enough = False
+        # The first that a gradient's graph holds.
+        self.behind_gradient: Owner | None = None
 
     def add(self, suspect: Suspect, row: Any, owner: Owner) -> None:
         kind = owner.kind
@@ -62,6 +64,8 @@ class Group:
         self.kinds[kind] += each
         self.phases[row.phase] += each
         self.owners.setdefault(kind, owner)
+        if self.behind_gradient is None and is_behind_gradient(owner.hold):
+            self.behind_gradient = owner
         self._names.add(next((step.name for step in owner.hold.path() if step.how == "item"), ""))
         self.keys.add(row.key)
         self.objects_per_step += 1 / suspect.judged_steps
@@ -167,6 +171,9 @@ def finding_of(group: Group, others: list[Hold], step: int) -> Finding | None:
         return None
     lines = group.places()
     cause, remedy = why(kind, owner.hold, owner.is_scalar, owner.has_graph)
+    if is_of_graph(cause) and group.behind_gradient is not None:
+        # To let go of the tensors is not enough where gradients of inputs lead back to them.
+        cause, remedy = why(kind, group.behind_gradient.hold, False)
     return Finding(
         bytes_per_step=group.bytes_per_step,
         objects_per_step=group.objects_per_step,
@@ -333,12 +340,14 @@ def others_of(group: Group, look: Any) -> list[Hold]:
     return _others([group.owner()[1].hold, *group.shared_with], left, look)
 
 
-def others_of_nodes(growing: GrowingNodes, look: Any) -> list[Hold]:
-    """Who else holds the same graph."""
+def others_of_nodes(growing: GrowingNodes, look: Any, before: dict[Any, tuple[int, Owner | None, Any]]) -> list[Hold]:
+    """Who else holds the same graph: whose nodes become more where the named holders are passed by. `before` is what each had
+    beside them, as every node is counted once."""
 
     def left(census: Any) -> Hold | None:
-        count, owner, _ = max(census.nodes.values(), key=lambda found: found[0], default=(0, None, []))
-        return owner.hold if owner is not None and count * 2 >= growing.nodes else None
+        more = ((count - before.get(edge, (0, None, ()))[0], owner) for edge, (count, owner, _) in census.nodes.items())
+        gained, owner = max(more, key=lambda found: found[0], default=(0, None))
+        return owner.hold if owner is not None and gained * 2 >= growing.nodes else None
 
     return _others([growing.owner.hold], left, look)
 
@@ -352,7 +361,10 @@ def _others(holds: list[Hold], left: Callable[[Any], Hold | None], look: Any) ->
         for hold in holds:
             holder = holder_of(hold)
             container = container_of(holder)
-            if container is not None:
+            if holder.how == "grad" and not is_kept_in_container(holder):
+                # The gradient alone is to be let go of: who else leads to its tensor does not hold it besides.
+                edges.add(holder.edge())
+            elif container is not None:
                 skip.add(container.held)
             else:
                 edges.add(name_of(holder).edge())
@@ -380,7 +392,7 @@ def _is_made_anew(hold: Hold) -> bool:
     """Whether the optimizer or model that has this state is one of several that are kept: each parameter has one
     state and one gradient, which may come late and is no leak."""
     for step in hold.path():
-        if step.is_optimizer_state or (step.how == "attribute" and step.name in ("_parameters", "_modules", "param_groups")):
+        if step.is_of("module") or step.is_of("optimizer"):
             return False
         if step.how in ("entry", "closure", "frame", "cache"):
             return True

@@ -5,6 +5,7 @@ PyTorch; `__init__.py` has the public names."""
 from __future__ import annotations
 
 import collections
+import functools
 import gc
 import os
 import statistics
@@ -478,19 +479,20 @@ class Session:
                 if finding is not None:
                     named.append(finding)
         for found in (
-            self._nodes_found(step, took < SLOW_SECONDS),
+            self._nodes_found(step, took < SLOW_SECONDS, census.nodes),
             [unseen_finding(growing, step) for growing in self.unseen.growing()],
             [longer_finding(growing, step) for growing in self.lengthening.growing()],
         ):
-            told = {finding.holder for finding in named}
+            told = {holder for finding in named for holder in finding.holders}
             named += [finding for finding in found if finding.holder not in told]
         self._found = named
         for finding in self._found:
             self.first_told.setdefault(finding.line + finding.kind, step)
 
-    def _nodes_found(self, step: int, is_cheap: bool) -> list[Finding]:
+    def _nodes_found(self, step: int, is_cheap: bool, counted: dict[Any, Any]) -> list[Finding]:
         growing = self.nodes.growing()
-        others = [self._others(others_of_nodes, one) if is_cheap else [] for one in growing]
+        look = functools.partial(others_of_nodes, before=counted)
+        others = [self._others(look, one) if is_cheap else [] for one in growing]
         return [nodes_finding(one, held_by, step) for one, held_by in zip(growing, others)]
 
     def _others(self, look: Callable[[Any, Any], list[Hold]], growing: Any) -> list[Hold]:

@@ -1,0 +1,201 @@
+"""What graphs hold, and the graphs that gradients have after `backward(create_graph=True)`: bytes, lines, holder, remedy, who
+else holds it, and what is told apart."""
+
+import inspect
+import weakref
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import runner  # noqa: E402
+
+watch = runner.load()
+from plimsoll_watch._nodes import NODE_BYTES  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore:Using backward")
+STEPS = 60
+OF_GRADIENTS = "a graph is kept alive by gradients, which `backward(create_graph=True)` gives a graph of their own"
+
+
+def lines_of(function, *marks):
+    """The lines of a function that end with these marks."""
+    lines, first = inspect.getsourcelines(function)
+    found = {line.split("# ")[-1].strip(): first + at for at, line in enumerate(lines)}
+    return {f"test_watch_graphs.py:{found[mark]}" for mark in marks}
+
+
+def watched(learn, *arguments):
+    """The verdicts on a function, by the bytes that a step keeps: the largest first."""
+    torch.manual_seed(0)
+    with watch() as told:
+        learn(*arguments)
+    assert told.verdicts == told.findings, told.text()
+    return told.verdicts
+
+
+def keep_losses(width, rows, inputs):
+    net, losses = torch.nn.Linear(width, width), []
+    for _ in range(STEPS):
+        x = torch.randn(rows, width, requires_grad=True)  # input
+        loss = net(x).tanh().pow(2).sum()  # loss
+        loss.backward(create_graph=True)  # gradient
+        net.zero_grad()
+        losses.append(loss)
+        inputs.append(weakref.ref(x))
+        del x, loss
+
+
+@pytest.mark.parametrize("width", [64, 4])
+def test_losses_whose_inputs_have_gradients_with_graphs(width):
+    """Each input holds its gradient, and that by its graph the input: to let go of the losses frees nothing."""
+    inputs = []
+    (finding,) = watched(keep_losses, width, width // 2, inputs)
+    # Five tensors of the inputs' shape, or twelve nodes where those are small.
+    assert finding.bytes_per_step == (5 * 32 * 64 * 4 if width == 64 else 12 * NODE_BYTES)
+    assert finding.kind == ("activation kept by a graph" if width == 64 else "graph nodes on the host")
+    assert set(finding.lines) <= lines_of(keep_losses, "input", "loss", "gradient") and finding.lines
+    assert finding.held_by.startswith("local `losses` of keep_losses() -> list of ") and finding.also_held_by == []
+    assert finding.cause == OF_GRADIENTS and "and set every `.grad` to None" in finding.remedy
+    # The losses are gone with the function, and what the remedy names frees the inputs.
+    assert sum(x() is not None for x in inputs) == STEPS
+    for x in inputs:
+        x().grad = None
+    assert sum(x() is not None for x in inputs) == 0
+
+
+def write_zeros():
+    first, second = torch.randn(32, 64, requires_grad=True), torch.randn(64, 1, requires_grad=True)
+    for _ in range(STEPS):
+        loss = ((torch.randn(16, 32) @ first).tanh() @ second).pow(2).mean()
+        loss.backward(create_graph=True)
+        with torch.no_grad():
+            for one in (first, second):
+                one -= 0.001 * one.grad
+                one.grad.zero_()
+
+
+def test_a_loss_that_leads_to_gradients_does_not_hold_them_besides():
+    """It leads to the parameters, whose gradients hold what grows."""
+    (finding,) = watched(write_zeros)
+    held = {finding.held_by, *(words for words, _ in finding.also_held_by)}
+    assert held == {f"local `{name}`.grad of write_zeros() -> grad_fn AddBackward0" for name in ("first", "second")}
+    assert finding.cause == OF_GRADIENTS and finding.remedy.startswith("Set every `.grad` to None once it was used")
+
+
+class Deep(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = torch.nn.Linear(16, 32)
+        self.blocks = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.Tanh()) for _ in range(3)])
+        self.head = torch.nn.Linear(32, 1)
+
+    def forward(self, x):
+        return self.head(self.blocks(self.embed(x)))
+
+
+def write_zeros_beside_an_optimizer():
+    net = Deep()
+    optimizer = torch.optim.SGD(net.parameters(), 0.01)
+    for _ in range(STEPS):
+        net(torch.randn(64, 16)).pow(2).mean().backward(create_graph=True)
+        optimizer.step()
+        for one in net.parameters():
+            one.grad.data.zero_()
+
+
+def test_an_optimizers_groups_are_no_container_of_the_programs():
+    (finding,) = watched(write_zeros_beside_an_optimizer)
+    assert finding.held_by.startswith("local `optimizer`.param_groups of ") and finding.cause == OF_GRADIENTS
+    assert finding.remedy.startswith("Set every `.grad` to None once it was used")
+
+
+class Replay:
+    def __init__(self):
+        self._buffers = []
+
+
+def keep_beside_a_model(replay, width, rows):
+    net, other = torch.nn.Linear(width, width), torch.nn.Linear(width, width)
+    for _ in range(STEPS):
+        x = torch.randn(rows, width, requires_grad=True)  # kept input
+        net(x).tanh().pow(2).sum().backward(create_graph=True)  # kept gradient
+        net.zero_grad()
+        replay._buffers.append(x)
+        y = torch.randn(rows, width)  # model's input
+        other(y).tanh().pow(2).sum().backward(create_graph=True)  # model's gradient
+        for one in other.parameters():
+            one.grad.data.zero_()
+
+
+@pytest.mark.parametrize("width", [64, 4])
+def test_a_container_of_the_programs_is_told_apart_from_a_model(width):
+    """By the bytes of what the graphs hold, and by their nodes. A `_buffers` of what is no module is a list as any other."""
+    replay = Replay()
+    kept, model = sorted(watched(keep_beside_a_model, replay, width, width // 2), key=lambda one: "`replay`" not in one.held_by)
+    for x in replay._buffers:
+        x.grad = None
+    assert kept.held_by.startswith("local `replay`._buffers of ") and " -> list of " in kept.held_by
+    assert model.held_by.startswith("local `other`._parameters of ")
+    if width == 64:
+        assert (kept.bytes_per_step, model.bytes_per_step) == (5 * 32 * 64 * 4, 3 * 32 * 64 * 4)
+    else:
+        assert (kept.bytes_per_step, model.bytes_per_step) == (10 * NODE_BYTES, 15 * NODE_BYTES)
+    assert set(kept.lines) <= lines_of(keep_beside_a_model, "kept input", "kept gradient")
+    assert set(model.lines) <= lines_of(keep_beside_a_model, "model's input", "model's gradient")
+    assert kept.remedy.startswith("Let go of tensors that are kept") and model.remedy.startswith("Set every `.grad` to None")
+
+
+def keep_outputs_of_new_models():
+    outputs, x = [], torch.randn(16, 64)
+
+    def learn():
+        model = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.Linear(128, 1))  # models
+        output = model(x).sum()
+        output.backward()  # gradients
+        return output
+
+    for _ in range(STEPS):
+        outputs.append(learn())
+
+
+def test_parameters_that_only_a_graph_leads_to():
+    (finding,) = watched(keep_outputs_of_new_models)
+    each = 4 * (64 * 128 + 128 + 128 + 1)
+    assert (finding.kind, finding.cause) == ("parameter", "a graph is kept alive by a loss that is kept")
+    # With their gradients.
+    assert finding.bytes_per_step == 2 * each
+    assert set(finding.lines) == lines_of(keep_outputs_of_new_models, "models", "gradients")
+    assert finding.held_by.startswith("local `outputs` of keep_outputs_of_new_models() -> list of ")
+
+
+def keep_two_lists():
+    nets, first, second = [torch.nn.Linear(4, 4) for _ in range(2)], [], []
+    for _ in range(STEPS):
+        for net, losses in zip(nets, (first, second)):
+            losses.append(net(torch.randn(2, 4)).tanh().pow(2).sum())
+            losses[-1].backward()
+            net.zero_grad()
+        watch.step()
+
+
+def test_two_lists_of_losses_do_not_hold_each_others_graphs():
+    findings = watched(keep_two_lists)
+    assert sorted(finding.held_by.split(" of ")[0] for finding in findings) == ["local `first`", "local `second`"]
+    for finding in findings:
+        assert (finding.kind, finding.bytes_per_step) == ("graph nodes on the host", 5 * NODE_BYTES)
+        assert finding.also_held_by == []
+
+
+def keep_one_list_twice():
+    net, first, second = torch.nn.Linear(4, 4), [], []
+    for _ in range(STEPS):
+        first.append(net(torch.randn(2, 4)).tanh().pow(2).sum())
+        first[-1].backward()
+        second.append(first[-1])
+
+
+def test_two_lists_of_the_same_losses_do():
+    (finding,) = watched(keep_one_list_twice)
+    ((words, _),) = finding.also_held_by
+    assert sorted(held.split(" of ")[0] for held in (finding.held_by, words)) == ["local `first`", "local `second`"]
