@@ -233,6 +233,31 @@ def test_two_keys_of_one_dictionary_are_the_dictionary():
     assert finding.held_by.startswith("local `kept` of ") and " -> dict of 2 -> list of" in finding.held_by
 
 
+def test_calls_of_backward_tell_steps():
+    method, function = vars(plimsoll.Tensor)["backward"], plimsoll.autograd.backward
+    weight, kept = plimsoll.ones(4, 4, requires_grad=True), []
+    for learn in (lambda loss: loss.backward(), lambda loss: plimsoll.autograd.backward(loss)):
+        kept.clear()
+        with plimsoll.LeakWatch() as watch:
+            for _ in range(STEPS):
+                x = plimsoll.randn(64, 4)  # kept
+                learn((x @ weight).tanh().sum())
+                kept.append(x)
+        assert watch.text().startswith(f"watch: {STEPS} steps, told by calls of backward; 1 finding"), watch.text()
+        # Beside learning it is no prediction.
+        (leak,) = watch.verdicts
+        assert (leak.bytes_per_step, leak.line) == (1024, line_of(test_calls_of_backward_tell_steps, "# kept"))
+        assert vars(plimsoll.Tensor)["backward"] is method and plimsoll.autograd.backward is function
+
+
+def test_calls_of_backward_tell_steps_to_a_watch_within_another():
+    method, weight = vars(plimsoll.Tensor)["backward"], plimsoll.ones(4, requires_grad=True)
+    with plimsoll.LeakWatch() as one, plimsoll.LeakWatch() as other:
+        for _ in range(STEPS):
+            weight.exp().sum().backward()
+    assert (one.steps, other.steps) == (STEPS, STEPS) and vars(plimsoll.Tensor)["backward"] is method
+
+
 @pytest.mark.filterwarnings("ignore:Using backward")
 def test_gradients_with_graphs_are_one_finding_beside_an_optimizer():
     class Net(plimsoll.nn.Module):

@@ -291,7 +291,7 @@ class LeakWatch(Decorator):
         for finding in self._found:
             finding.is_verdict = finding.is_verdict or any(line in enough for line in finding.lines)
             may_be_meant = finding.cause == LONGER[0] or is_one_pass(finding)
-            if self._steps.rank < OPTIMIZER and self._steps.epochs <= 1 and may_be_meant:
+            if not self._steps.has_learnt and self._steps.rank < OPTIMIZER and self._steps.epochs <= 1 and may_be_meant:
                 finding.is_note, finding.is_verdict = True, False
 
     # ---- results ----

@@ -8,8 +8,10 @@ import collections
 import contextlib
 import functools
 import importlib
+import inspect
 import sys
 import threading
+import types
 import weakref
 from typing import Any, Callable
 
@@ -80,7 +82,7 @@ class Steps:
         self._epoch_began = 0
         self._undo: list[Callable[[], None]] = []
         self._stop_counting_calls: Callable[[], None] | None = None
-        self._stop_counting_backward: Callable[[], None] | None = None
+        self._stop_counting_backward: list[Callable[[], None]] = []
 
     @property
     def told_by(self) -> str:
@@ -303,8 +305,15 @@ class Steps:
         self._stop_counting_calls = undo
 
     def _follow_backward(self) -> None:
-        of = self._framework.autograd
-        backward = of.backward
+        tensor = self._framework.Tensor
+        # PyTorch's method calls the function; one that is native, as Plimsoll's, does not. Another watch may hear it already.
+        is_native = type(inspect.unwrap(vars(tensor)["backward"])) is types.MethodDescriptorType
+        places = (self._framework.autograd, tensor) if is_native else (self._framework.autograd,)
+        self._stop_counting_backward = [self._count_backward(of) for of in places]
+
+    def _count_backward(self, of: Any) -> Callable[[], None]:
+        """Hears of calls of the function `backward` of a module or class; gives back what ends that."""
+        backward = vars(of)["backward"]
 
         @functools.wraps(backward)
         def counted(*args: Any, **kwargs: Any) -> Any:
@@ -316,11 +325,11 @@ class Steps:
         leave_alone(self._framework, counted, and_calls=False)
 
         def undo() -> None:
-            if of.backward is counted:
+            if vars(of)["backward"] is counted:
                 of.backward = backward
 
         of.backward = counted
-        self._stop_counting_backward = undo
+        return undo
 
     def _learnt(self, frame: Any) -> None:
         self.has_learnt = True
@@ -332,9 +341,9 @@ class Steps:
         self.tick(BACKWARD, place and place[:2])
 
     def _end_backward(self) -> None:
-        if self._stop_counting_backward is not None:
-            self._stop_counting_backward()
-            self._stop_counting_backward = None
+        undo, self._stop_counting_backward = self._stop_counting_backward, []
+        for one in undo:
+            one()
 
     def _end_calls(self) -> None:
         """Calls cost a little each, and something better tells steps now."""
