@@ -2,6 +2,7 @@
 else holds it, and what is told apart."""
 
 import inspect
+import shutil
 import weakref
 
 import pytest
@@ -11,6 +12,7 @@ torch = pytest.importorskip("torch")
 import runner  # noqa: E402
 
 watch = runner.load()
+from plimsoll_watch._holders import Hold, Walk  # noqa: E402
 from plimsoll_watch._nodes import NODE_BYTES  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Using backward")
@@ -199,3 +201,45 @@ def test_two_lists_of_the_same_losses_do():
     (finding,) = watched(keep_one_list_twice)
     ((words, _),) = finding.also_held_by
     assert sorted(held.split(" of ")[0] for held in (finding.held_by, words)) == ["local `first`", "local `second`"]
+
+
+def keep_compiled(**options):
+    torch._dynamo.reset()
+    net, kept = torch.nn.Linear(32, 32), []
+    optimizer = torch.optim.SGD(net.parameters(), 0.01)
+    function = torch.compile(lambda x: net(x).tanh(), **options)  # compiled
+    for _ in range(2 * STEPS):
+        out = function(torch.randn(16, 32))
+        out.pow(2).mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        kept.append(out)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_what_a_compiled_function_makes_is_made_on_its_line(backend):
+    """And not on one of the code that the compiler has written for it."""
+    (finding,) = watched(lambda: keep_compiled(backend=backend))
+    assert {finding.line} == lines_of(keep_compiled, "compiled") and finding.bytes_per_step == 16 * 32 * 4
+    assert finding.held_by.startswith("local `kept` of keep_compiled() -> list of ")
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="the compiler's default backend writes C++")
+def test_the_compilers_default_backend(tmp_path, monkeypatch):
+    """It calls kernels past the dispatcher, so that no line is noted: the holder alone is told."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("torch._inductor.config.compile_threads", 1)
+    (finding,) = watched(keep_compiled)
+    assert finding.bytes_per_step == 16 * 32 * 4 and finding.lines == []
+    assert finding.held_by.startswith("local `kept` of keep_compiled() -> list of ") and "in a compiled function" in finding.line
+
+
+def test_a_walk_passes_by_pytorchs_operators():
+    """Compiled functions lead to all of them."""
+    torch.ops.aten.add.Tensor(torch.ones(1), torch.ones(1))
+    walk = Walk(set(), set(), lambda value, hold: False)
+    for operator in (torch.ops, torch.ops.aten, torch.ops.aten.add, torch.ops.aten.add.Tensor):
+        walk.add(operator, Hold(None, "local", "operator", "test"))
+    walk.run()
+    assert walk.seen == set()
+    walk.close()

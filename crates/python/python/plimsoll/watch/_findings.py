@@ -78,7 +78,7 @@ class Finding:
             return self.lines[0]
         if self.kind == kinds.NODES:
             return "unknown line"
-        return "not seen (between noted steps, in another thread, or under a mode of the program)"
+        return "not seen (between noted steps, in a compiled function, in another thread, or under a mode of the program)"
 
 
 def _until_entry(path: list[dict[str, Any]]) -> tuple[tuple[str, ...], ...]:

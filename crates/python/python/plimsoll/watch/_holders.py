@@ -34,6 +34,8 @@ _T = TypeVar("_T")
 
 # By these attributes modules and optimizers are known: PyTorch's, Plimsoll's and the program's own that are like them.
 _OWN = {"module": frozenset(("_parameters", "_modules", "_buffers")), "optimizer": frozenset(("state", "param_groups"))}
+# Classes of PyTorch's operators: compiled functions lead to all of them, and they to no tensor.
+_OPERATORS = ("OpOverload", "OpOverloadPacket", "_OpNamespace", "_Ops")
 
 # Python's functions that have to do with the dictionary of a frame's locals; `vars` only without arguments.
 _ASKS_FOR_LOCALS = {"locals", "vars", "eval", "exec"}
@@ -146,6 +148,8 @@ class Walk:
         self._skip_names = {edge[-1][1] for edge in skip_edges}
         self.on_object = on_object
         self.is_complete = True
+        names = names_in(sys.modules.get("torch._ops"))
+        self._leaves = {*_LEAVES, *(names[name] for name in _OPERATORS if name in names)}
         # How attributes are read, as the census behind the tensors does too.
         self.read = Attributes()
         self._keep: list[Any] = []
@@ -158,7 +162,7 @@ class Walk:
         self.read.forget()
 
     def add(self, value: Any, hold: Hold) -> None:
-        if value is None or type(value) in _LEAVES or id(value) in self.seen:
+        if value is None or type(value) in self._leaves or id(value) in self.seen:
             return
         if self._skip_edges and self.is_skipped(hold):
             return

@@ -30,6 +30,8 @@ def _library_folders() -> tuple[str, ...]:
 
 
 LIBRARIES = _library_folders()
+# What stands for a file where there is none: Python's own modules, and code that PyTorch's compiler has written.
+_WRITTEN = ("<frozen", "<eval_with_key>")
 _user_files: dict[str, bool] = {}
 
 
@@ -37,7 +39,7 @@ def is_user_file(name: str) -> bool:
     """Whether a source file belongs to the program rather than to Python, a package or the watch."""
     known = _user_files.get(name)
     if known is None:
-        known = _user_files[name] = not name.startswith(("<frozen", _HERE, *LIBRARIES))
+        known = _user_files[name] = not name.startswith((*_WRITTEN, _HERE, *LIBRARIES))
     return known
 
 
