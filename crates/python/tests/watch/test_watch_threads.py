@@ -602,3 +602,77 @@ def test_rows_of_another_thread_come_while_a_step_is_judged():
     windows._sampled = 1
     windows._judge_sample(8)
     assert windows.alarmed == {None} and windows._is_rare_keeper_possible(8) and making.prune() == []
+
+
+def learn(optimizer, steps):
+    """Whoever learns by this does the same."""
+    for _ in range(steps):
+        optimizer.step()
+
+
+def optimizer_alike():
+    return torch.optim.SGD([torch.nn.Parameter(torch.ones(2))], lr=0.1)
+
+
+def test_a_thread_whose_step_is_looked_at_goes_on_telling_steps():
+    """Another may learn on meanwhile, however far."""
+    one, other = optimizer_alike(), optimizer_alike()
+
+    def look(_):
+        if steps.count == 3:
+            beside = threading.Thread(target=learn, args=(other, 3 * _steps.QUIET_ELSEWHERE))
+            beside.start()
+            beside.join()
+
+    steps = _steps.Steps(look, lambda: None, lambda: None, lambda: None)
+    steps.start()
+    try:
+        learn(one, 10)
+    finally:
+        steps.stop()
+    assert steps.count == 10
+
+
+def test_a_thread_that_tells_steps_no_more_takes_its_window_off():
+    from torch.utils._python_dispatch import _get_current_dispatch_mode
+
+    one, other, modes = optimizer_alike(), optimizer_alike(), []
+    is_open, goes_on = threading.Event(), threading.Event()
+
+    def first():
+        learn(one, 5)
+        modes.append(_get_current_dispatch_mode())
+        is_open.set()
+        goes_on.wait(60)
+        learn(one, 1)
+        modes.append(_get_current_dispatch_mode())
+
+    beside = threading.Thread(target=first)
+    with watch() as watched:
+        making = watched._session.making
+        beside.start()
+        assert is_open.wait(60) and making.is_noting and not making.is_here
+        learn(other, _steps.QUIET_ELSEWHERE + 4)
+        goes_on.set()
+        beside.join()
+        assert not making.is_noting and modes[0] is not None and modes[1] is None
+        learn(other, 20)
+        assert making.noted[-1] > 5
+    assert watched._session.put_off.count == 0
+
+
+def test_of_a_step_that_was_noted_in_part_nothing_is_told():
+    """As of one in which another thread has begun to tell steps: it may have made anything."""
+    from typing import NamedTuple
+
+    from plimsoll_watch._growth import Growth
+
+    class Row(NamedTuple):
+        step: int
+        bytes: int = 2048
+        place: None = None
+        epoch: int = 0
+
+    noted = [4, 5, 6, 20, 21, 22]
+    (suspect,) = Growth().suspects([Row(step) for step in (*noted, 7, 7, 7)], noted, 30).values()
+    assert (suspect.bytes_per_step, suspect.judged_steps) == (2048, 6)

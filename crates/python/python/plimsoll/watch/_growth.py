@@ -65,11 +65,13 @@ class Growth:
         judged = [at for at in noted if self.warm_until <= at < step - SETTLE_STEPS]
         if len(judged) < SUSPECT_STEPS:
             return {}
+        # Of a step that was noted in part, as another thread took over in it, nothing can be told.
+        steps = set(judged)
         by_line: dict[Place | None, list[Row]] = collections.defaultdict(list)
         oldest: dict[Place | None, int] = {}
         for row in rows:
             oldest[row.place] = min(row.step, oldest.get(row.place, row.step))
-            if judged[0] <= row.step <= judged[-1] and not row.epoch:
+            if row.step in steps and not row.epoch:
                 by_line[row.place].append(row)
         found = (self._judge(place, of, judged, step - oldest[place]) for place, of in by_line.items())
         return {suspect.place: suspect for suspect in found if suspect is not None}

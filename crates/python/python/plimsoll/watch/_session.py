@@ -99,6 +99,7 @@ class Session:
         self.shortages = Shortages(self)
         self.making.on_error = lambda error: self.shortages.noted(error)
         self.steps.on_call = self.making.be_heard
+        self.steps.on_step_elsewhere = self._take_off_window
         self.steps.on_trouble = self._give_up
         # What was alive at the latest look, where it is asked for.
         self.keeps_snapshot = False
@@ -302,11 +303,15 @@ class Session:
     def _pass_begun(self) -> None:
         if self._clock_thread != threading.get_ident():
             # A thread that reads batches for another, which ends the steps.
-            if self.making.is_here:
-                self._enter(self.making.close)
+            self._take_off_window()
             return
         if self.making.epoch or self.making.is_between:
             self._enter(self.making.pass_begun)
+
+    def _take_off_window(self) -> None:
+        """In a thread that ends no steps any more."""
+        if self.making.is_here:
+            self._enter(self.making.close)
 
     def _epoch_ended(self) -> None:
         if self.suspects:

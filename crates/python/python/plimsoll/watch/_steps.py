@@ -48,6 +48,8 @@ class Steps:
         self.on_pass_end, self.on_batch = on_pass_end, on_batch
         # Told before calls of modules, while they are counted.
         self.on_call: Callable[[], None] = lambda: None
+        # Told in threads that learn beside the one whose steps count.
+        self.on_step_elsewhere: Callable[[], None] = lambda: None
         # Is told what goes wrong here; without it that is raised.
         self.on_trouble: Callable[[Exception], None] | None = None
         # Whether gradients have been computed: values are gathered beside learning then, not by a
@@ -71,6 +73,8 @@ class Steps:
         # step of that count.
         self._thread = 0
         self._elsewhere = self._elsewhere_at = 0
+        # Whether `on_step` runs: the clock waits for its end, and is not quiet.
+        self._is_in_watch = False
         # Of calls of modules within each other, in each thread.
         self._depths = threading.local()
         self._loaders = collections.deque([lambda: None], maxlen=4)
@@ -151,7 +155,11 @@ class Steps:
         self.count += 1
         is_new, self._is_new = self._is_new, False
         if is_new or self.count >= self.quiet_until:
-            self.on_step(is_new)
+            self._is_in_watch = True
+            try:
+                self.on_step(is_new)
+            finally:
+                self._is_in_watch = False
 
     def _take_over(self, rank: int, who: Any) -> None:
         self._is_new = self.rank > NOTHING
@@ -217,6 +225,9 @@ class Steps:
         clock = self._optimizer()
         if clock is not None and who == self._clock and threading.get_ident() != self._thread:
             # Another thread learns the same: its steps are its own.
+            self.on_step_elsewhere()
+            if self._is_in_watch:
+                return
             self._elsewhere = self._elsewhere + 1 if self._elsewhere_at == self.count else 1
             self._elsewhere_at = self.count
             if self._elsewhere <= QUIET_ELSEWHERE:
