@@ -14,7 +14,7 @@ from typing import Any, Iterable
 from ._leak_census import BookPlace, BookRow, Census
 from ._plimsoll import Tensor, _block_of, _GrowthWatch, _track_holders
 from .watch import _kinds as kinds
-from .watch._cycles import describe, held_by_cycles
+from .watch._cycles import describe, held_by_cycles, without_collections
 from .watch._decorator import Decorator
 from .watch._excluded import Excluded
 from .watch._findings import LONGER, Finding, object_of
@@ -206,7 +206,8 @@ class LeakWatch(Decorator):
     ) -> Census:
         own = {id(self), id(vars(self)), id(self._steps), id(vars(self._steps))} | (skip or set())
         has_iterators = has_iterators or self._iterators.are_followed
-        census = Census(self._growth, own, edges, has_libraries, self._steps.loaders(), has_iterators)
+        with without_collections():
+            census = Census(self._growth, own, edges, has_libraries, self._steps.loaders(), has_iterators)
         self._is_complete = self._is_complete and census.is_complete
         return census
 

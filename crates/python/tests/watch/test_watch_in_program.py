@@ -326,3 +326,30 @@ def test_what_a_slot_holds_is_told_once():
             meter.total = meter.total + loss
     (finding,) = watched.verdicts
     assert "local `meter`.total" in finding.held_by and finding.also_held_by == []
+
+
+def test_no_collection_comes_into_a_look(monkeypatch):
+    """It takes longer than the look where a program has many objects, and the look would be taken for a slow one."""
+    came, within, before = [], [], gc.get_threshold()
+    kept, look = [[at] for at in range(1000)], _session.Census
+
+    def looked(*arguments, **named):
+        came.clear()
+        census = look(*arguments, **named)
+        within.append(list(came))
+        return census
+
+    def note(phase, _):
+        came.append(phase)
+
+    monkeypatch.setattr(_session, "Census", looked)
+    with watch() as watched:
+        gc.callbacks.append(note)
+        try:
+            gc.set_threshold(10)
+            watched._session._census()
+            assert (within, gc.get_threshold()[0]) == ([[]], 10)
+        finally:
+            gc.set_threshold(*before)
+            gc.callbacks.remove(note)
+    assert len(kept) == 1000

@@ -4,9 +4,10 @@ frees was a cycle. Where it is off, a few of the tensors are followed back to wh
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import types
-from typing import TYPE_CHECKING, Any, Callable, Iterable
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator
 
 if TYPE_CHECKING:
     from ._making import Row
@@ -16,6 +17,20 @@ LONGEST_CYCLE = 12
 # Lines of which a storage is followed back where the collector is off.
 MOST_FOLLOWED = 4
 A_CYCLE = "a reference cycle"
+
+
+@contextlib.contextmanager
+def without_collections() -> Iterator[None]:
+    """A block in which the collector does not come by itself: what a look makes would call it, and where a program has many objects
+    it takes longer than the look."""
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(0, *before[1:])
+        yield
+    finally:
+        # What the program sets meanwhile stays.
+        if gc.get_threshold()[0] == 0:
+            gc.set_threshold(*before)
 
 
 def freed_by_collector(rows: Iterable[Row]) -> tuple[list[Row], str]:

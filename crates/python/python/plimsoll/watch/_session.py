@@ -18,7 +18,7 @@ from torch._C._autograd import _get_sequence_nr
 
 from . import _kinds as kinds
 from ._census import Census
-from ._cycles import freed_by_collector, held_by_cycles
+from ._cycles import freed_by_collector, held_by_cycles, without_collections
 from ._excluded import Excluded
 from ._findings import LONGER, Finding, Owner
 from ._growth import SETTLE_STEPS, TOLERATED_BYTES, VERDICT_STEPS, Growth, Suspect
@@ -406,17 +406,18 @@ class Session:
         must_be_whole: bool = True,
     ) -> Census:
         own = self.own_ids() | (skip or set())
-        census = Census(
-            own,
-            self._sequence[0],
-            edges,
-            has_libraries,
-            traceback,
-            self.steps.loaders(),
-            has_modules=has_modules,
-            has_addresses=self.keeps_snapshot,
-            has_iterators=has_iterators or self._iterators.are_followed,
-        )
+        with without_collections():
+            census = Census(
+                own,
+                self._sequence[0],
+                edges,
+                has_libraries,
+                traceback,
+                self.steps.loaders(),
+                has_modules=has_modules,
+                has_addresses=self.keeps_snapshot,
+                has_iterators=has_iterators or self._iterators.are_followed,
+            )
         if must_be_whole and not census.is_whole:
             raise NotWhole
         if not census.is_complete:
