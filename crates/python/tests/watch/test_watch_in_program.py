@@ -328,6 +328,22 @@ def test_what_a_slot_holds_is_told_once():
     assert "local `meter`.total" in finding.held_by and finding.also_held_by == []
 
 
+@pytest.mark.parametrize("is_marked", [False, True])
+def test_an_evaluation_after_training_is_told_where_it_marks_its_steps(is_marked):
+    model, kept = torch.nn.Linear(32, 32), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with watch() as watched:
+        for _ in range(30):
+            model(torch.randn(16, 32)).square().mean().backward()
+            optimizer.step()
+        for _ in range(40):
+            kept.append(model(torch.randn(16, 32)))
+            if is_marked:
+                watch.step()
+    assert watched._session.steps.told_by == ("watch.step()" if is_marked else "optimizer steps")
+    assert [finding.held_by.split(" of ")[0] for finding in watched.findings] == (["local `kept`"] if is_marked else [])
+
+
 def test_no_collection_comes_into_a_look(monkeypatch):
     """It takes longer than the look where a program has many objects, and the look would be taken for a slow one."""
     came, within, before = [], [], gc.get_threshold()
