@@ -243,3 +243,14 @@ def test_a_walk_passes_by_pytorchs_operators():
     walk.run()
     assert walk.seen == set()
     walk.close()
+
+
+def test_a_modules_names_are_known_by_themselves():
+    """Functions that the compiler has made have the dictionary of all of them, and with it the module's loader, which leads to all of
+    pytest."""
+    walk, found = Walk(set(), set(), lambda value, hold: found.append(hold)), []
+    walk.user_globals()
+    walk.add(globals(), Hold(None, "local", "names", "test"))
+    walk.run()
+    assert len(found) > 20 and not [hold for hold in found if "names" in {step.name for step in hold.path()}]
+    walk.close()

@@ -212,6 +212,8 @@ class Walk:
                 self._names_of(names_in(module), name)
 
     def _names_of(self, names: dict[str, Any], module: str) -> None:
+        # Functions that the compiler has made have the dictionary too, and with it a module's loader.
+        self.seen.add(id(names))
         for name, value in list(names.items()):
             if type(name) is str and not (name.startswith("__") and name.endswith("__")):
                 self.add(value, Hold(None, "global", name, module))
