@@ -383,6 +383,125 @@ __device__ void add_long_runs(const Keys &keys, const u32 *positions, i64 unit, 
   }
 }
 
+// Sorted keys that a warp adds up together.
+#define SEGMENT 32
+
+// The sums of slices of neighbouring elements, of as many bytes as packs: a warp a segment of
+// sorted keys, a lane a pack of columns. What a run adds up to is written where it ends in the
+// segment that it began in. Otherwise the segment's share goes to `parts`, of shape [segments, 2,
+// columns]: first that of a run from before, then that of a run that begins here and goes on. `out`
+// is 0 if `fresh`.
+template <typename T>
+__device__ void add_segments(const Keys &keys, const u32 *positions, i64 unit, i64 columns, const Strided &places, i32 fresh,
+                             const T *source, T *out, f32 *parts) {
+  const int wide = 16 / sizeof(T), at_once = 4;
+  int lane = threadIdx.x & 31;
+  i64 chunks = (columns / wide + 31) / 32, segments = (keys.count + SEGMENT - 1) / SEGMENT;
+  for (i64 job = first_index() >> 5; job < segments * chunks; job += all_threads() >> 5) {
+    i64 segment = job / chunks, column = ((job - segment * chunks) * 32 + lane) * wide, first = segment * SEGMENT, at[1] = {0};
+    int count = (int)min(keys.count - first, (i64)SEGMENT);
+    bool in = column < columns;
+    u64 key = keys.bad;
+    if (lane < count) {
+      key = key_at(keys, first + lane);
+      locate<1>(places, positions[first + lane], at);
+    }
+    u32 last_of_runs = __ballot_sync(~0u, lane < count && ends(keys, first + lane, key));
+    bool is_from_before = !starts(keys, first, __shfl_sync(~0u, key, 0));
+    f32 sum[wide];
+#pragma unroll
+    for (int q = 0; q < wide; ++q) sum[q] = 0;
+    for (int k = 0; k < count; k += at_once) {
+      Pack<T> some[at_once];
+#pragma unroll
+      for (int j = 0; j < at_once; ++j) {
+        i64 start = __shfl_sync(~0u, at[0], min(k + j, count - 1));
+        if (in && k + j < count) some[j] = *(const Pack<T> *)(source + start + column);
+      }
+#pragma unroll
+      for (int j = 0; j < at_once; ++j) {
+        if (k + j >= count) break;
+#pragma unroll
+        for (int q = 0; q < wide; ++q) sum[q] += (f32)load(some[j].v[q]);
+        bool ends_here = last_of_runs >> (k + j) & 1;
+        if (!ends_here && k + j + 1 < count) continue;
+        u64 own = __shfl_sync(~0u, key, k + j);
+        if (in && own != keys.bad) {
+          if (ends_here && !is_from_before) {
+            Pack<T> *to = (Pack<T> *)(out + own * unit + column), result;
+            if (!fresh) {
+              result = *to;
+#pragma unroll
+              for (int q = 0; q < wide; ++q) sum[q] += (f32)load(result.v[q]);
+            }
+#pragma unroll
+            for (int q = 0; q < wide; ++q) result.v[q] = Store<T>::from(sum[q]);
+            *to = result;
+          } else {
+            f32 *to = parts + (segment * 2 + !is_from_before) * columns + column;
+#pragma unroll
+            for (int q = 0; q < wide; q += 4) *(Pack<f32> *)(to + q) = Pack<f32>{sum[q], sum[q + 1], sum[q + 2], sum[q + 3]};
+          }
+        }
+        is_from_before = false;
+#pragma unroll
+        for (int q = 0; q < wide; ++q) sum[q] = 0;
+      }
+    }
+  }
+}
+
+// Adds up what `add_segments` left of the runs that begin in a segment and end in a later one: a
+// block a segment and COLUMNS columns, whose warps share the segments that the run goes through.
+template <typename T>
+__device__ void add_parts(const Keys &keys, i64 unit, i64 columns, i32 fresh, const f32 *parts, T *out) {
+  const int warps = 8;
+  __shared__ Pack<f32> sums[warps][32];
+  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  i64 chunks = (columns + COLUMNS - 1) / COLUMNS, segments = (keys.count + SEGMENT - 1) / SEGMENT;
+  for (i64 job = blockIdx.x; job < segments * chunks; job += gridDim.x) {
+    i64 segment = job / chunks, column = (job - segment * chunks) * COLUMNS + 4 * lane, last = (segment + 1) * SEGMENT - 1;
+    if (last + 1 >= keys.count) continue;
+    u64 key = key_at(keys, last);
+    bool is_from_before = segment > 0 && key_at(keys, segment * SEGMENT - 1) == key;
+    if (key == keys.bad || is_from_before || key_at(keys, last + 1) != key) continue;
+    i64 final_segment = (end_of(keys, last, key) - 1) / SEGMENT;
+    Pack<f32> sum = {0, 0, 0, 0};
+    if (column < columns) {
+#pragma unroll 4
+      for (i64 s = segment + warp; s <= final_segment; s += warps) {
+        Pack<f32> part = *(const Pack<f32> *)(parts + (s * 2 + (s == segment)) * columns + column);
+#pragma unroll
+        for (int q = 0; q < 4; ++q) sum.v[q] += part.v[q];
+      }
+    }
+    sums[warp][lane] = sum;
+    __syncthreads();
+    if (warp == 0 && column < columns) {
+      T *to = out + key * unit + column;
+#pragma unroll
+      for (int q = 0; q < 4; ++q) {
+        f32 all = fresh ? 0 : (f32)load(to[q]);
+        for (int w = 0; w < warps; ++w) all += sums[w][lane].v[q];
+        to[q] = Store<T>::from(all);
+      }
+    }
+    __syncthreads();
+  }
+}
+
+#define SEGMENTS(T)                                                                                                               \
+  KERNEL(add_segments_##T)(Keys keys, const u32 *positions, i64 unit, i64 columns, Strided places, i32 fresh, const T *source,    \
+                           T *out, f32 *parts) {                                                                                  \
+    add_segments<T>(keys, positions, unit, columns, places, fresh, source, out, parts);                                           \
+  }                                                                                                                               \
+  KERNEL_OF(256, add_parts_##T)(Keys keys, i64 unit, i64 columns, i32 fresh, const f32 *parts, T *out) {                          \
+    add_parts<T>(keys, unit, columns, fresh, parts, out);                                                                         \
+  }
+SEGMENTS(f32)
+SEGMENTS(f16)
+SEGMENTS(bf16)
+
 #define COMBINE(C)                                                                                                                \
   KERNEL(combine_elements_##C)(Keys keys, const u32 *positions, Strided places, i32 combine, i32 code,                            \
                                                   const void *source, void *out) {                                                \

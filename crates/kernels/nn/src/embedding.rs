@@ -108,15 +108,17 @@ pub fn embedding_workspace_bytes(rows: usize, scale_by_frequency: bool) -> usize
     if scale_by_frequency { rows * size_of::<u64>() } else { 0 }
 }
 
-/// [grad, indices] -> the gradient of the table, whose shape is the output's. Indices equal to
-/// `padding` add nothing; with `scale_by_frequency` each row is divided by how often it was taken.
+/// [grad, indices] -> the gradient of the table, whose shape is the output's; `added` to what the
+/// output holds, or in its place. Indices equal to `padding` add nothing; with `scale_by_frequency`
+/// each row is divided by how often it was taken.
 pub fn embedding_backward(
     launch: &CpuLaunch<'_>,
     padding: Option<usize>,
     scale_by_frequency: bool,
+    added: bool,
 ) -> Result<()> {
     match_float!(launch, input_dtype(launch)?, T => {
-        backward::<T>(launch, padding, scale_by_frequency)
+        backward::<T>(launch, padding, scale_by_frequency, added)
     })
 }
 
@@ -124,6 +126,7 @@ fn backward<T: Float + Number>(
     launch: &CpuLaunch<'_>,
     padding: Option<usize>,
     scale_by_frequency: bool,
+    added: bool,
 ) -> Result<()> {
     let table = Table::<T>::new(launch, &operand(launch, launch.outputs, 0)?)?;
     let grad = row_major::<T>(launch, &operand(launch, launch.inputs, 0)?)?;
@@ -139,7 +142,9 @@ fn backward<T: Float + Number>(
         for row in rows.clone() {
             // SAFETY: this part's own rows and counts.
             unsafe {
-                std::slice::from_raw_parts_mut(table.row(row), width).fill(T::ZERO);
+                if !added {
+                    std::slice::from_raw_parts_mut(table.row(row), width).fill(T::ZERO);
+                }
                 if scale_by_frequency {
                     *counts.add(row) = 0;
                 }

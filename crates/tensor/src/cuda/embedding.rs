@@ -11,7 +11,7 @@ use super::fill::fill_operand;
 use super::in_workspace::{ALIGNMENT_BYTES, Space};
 use super::index::{Dim, read_along};
 use super::order::Order;
-use super::scatter::{Slice, Sorted, Target};
+use super::scatter::{Slice, Sorted, Target, parts_bytes};
 use super::strided::Strided;
 use super::tail::{code, computed_in};
 use super::{CudaLaunch, NOTHING, address, whole};
@@ -33,9 +33,14 @@ fn order(indices: &Meta, rows: usize) -> Order {
     Order { count: indices.layout.numel(), highest: rows }
 }
 
-/// Workspace of [`embedding_backward`].
-pub(crate) fn embedding_backward_workspace_bytes(indices: &Meta, rows: usize) -> usize {
-    if indices.layout.numel() == 0 { 0 } else { order(indices, rows).workspace_bytes() }
+/// Workspace of [`embedding_backward`], whose inputs are these.
+pub(crate) fn embedding_backward_workspace_bytes(inputs: &[&Meta], rows: usize) -> usize {
+    let (grad, indices) = (inputs[0], inputs[1]);
+    let [count, width] = [indices.layout.numel(), grad.shape().last().copied().unwrap_or(0)];
+    match count {
+        0 => 0,
+        _ => order(indices, rows).workspace_bytes() + parts_bytes(grad.dtype, count, width),
+    }
 }
 
 /// Writes the rows that `indices` name as keys; `padding` counts for nothing.
@@ -53,21 +58,26 @@ fn write_row_keys(
     target.write_keys(launch, order, keys, indices, &keyed)
 }
 
-/// Inputs [grad, indices], output [gradient of the table].
+/// Inputs [grad, indices], output [gradient of the table]; `added` to what it holds, which cannot
+/// be for gradients divided by frequency.
 pub(crate) fn embedding_backward(
     launch: &CudaLaunch<'_>,
     padding: Option<usize>,
     by_frequency: bool,
+    added: bool,
 ) -> Result<()> {
     let (grad, indices, out) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
     launch.check_dtypes(DType::I64, &[indices])?;
-    fill_operand(launch, out, Scalar::Int(0))?;
+    if !added {
+        fill_operand(launch, out, Scalar::Int(0))?;
+    }
     let (rank, width) = (indices.shape().len(), out.shape()[1]);
     if indices.layout().numel() == 0 || width == 0 {
         return Ok(());
     }
     let order = order(indices.meta(), out.shape()[0]);
-    let keys = order.keys_in(&mut Space::new(&launch.workspace));
+    let mut space = Space::new(&launch.workspace);
+    let keys = order.keys_in(&mut space);
     write_row_keys(launch, order, keys, indices, padding)?;
     let (from, to) = (grad.layout().strides(), out.layout().strides());
     let sorted = Sorted {
@@ -79,7 +89,10 @@ pub(crate) fn embedding_backward(
         columns: width,
         strided: Strided::in_order(std::iter::once((width, [to[1], from[rank]]))),
         unit: to[0],
+        steps: &[to[0]],
+        is_fresh: !added,
         mean: by_frequency,
+        parts: space.take(parts_bytes(out.dtype(), order.count, width)),
     };
     sorted.combine_slices(launch, Combine::Add, &slice, grad, out)
 }

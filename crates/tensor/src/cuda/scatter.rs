@@ -8,12 +8,12 @@ use plimsoll_kernels::cpu::index::Combine;
 use plimsoll_kernels::{Meta, Operand};
 use smallvec::{SmallVec, smallvec};
 
-use super::in_workspace::Space;
+use super::in_workspace::{ALIGNMENT_BYTES, Space};
 use super::index::{Places, list_bytes, write_offsets};
 use super::order::Order;
 use super::strided::Strided;
 use super::tail::{code, computed_in};
-use super::{CudaLaunch, address, copy, whole};
+use super::{CudaLaunch, address, copy, type_name, whole};
 
 /// Indices along a dimension that one thread goes through by itself.
 const SHORT_LINE: usize = 32;
@@ -25,6 +25,26 @@ const TABLE: usize = 4096;
 /// kernels.
 const LONG_RUN: usize = 64;
 const LONG_RUN_THREADS: u32 = 512;
+
+/// Sorted keys that a warp adds up where slices are packs of 16 bytes side by side; mirrors the
+/// kernels.
+const SEGMENT: usize = 32;
+
+/// Elements of a pack, for dtypes whose slices are added by segments.
+fn pack(dtype: DType) -> Option<usize> {
+    match dtype {
+        DType::F16 | DType::BF16 | DType::F32 => Some(16 / dtype.size_bytes()),
+        _ => None,
+    }
+}
+
+/// Bytes of what segments leave of runs that go beyond them, for `count` keys; 0 where slices of so
+/// many columns are added otherwise.
+pub(super) fn parts_bytes(dtype: DType, count: usize, columns: usize) -> usize {
+    let whole = pack(dtype).is_some_and(|wide| columns.is_multiple_of(wide));
+    let segments = if whole { count.div_ceil(SEGMENT) } else { 0 };
+    (segments * 2 * columns * size_of::<f32>()).next_multiple_of(ALIGNMENT_BYTES)
+}
 
 /// How a scatter is done.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -69,13 +89,30 @@ fn order(way: Way, index: &Meta, target: &Layout, dim: usize) -> Option<Order> {
 }
 
 /// Workspace of [`scatter`], whose inputs are [x, index, source].
-pub(crate) fn scatter_workspace_bytes(inputs: &[&Meta], outputs: &[Meta], dim: usize) -> usize {
+pub(crate) fn scatter_workspace_bytes(
+    inputs: &[&Meta],
+    outputs: &[Meta],
+    dim: usize,
+    combine: Combine,
+) -> usize {
     let (index, target) = (inputs[1], outputs.first().unwrap_or(inputs[0]));
     if index.layout.numel() == 0 {
         return 0;
     }
     let way = way(index, &target.layout, dim);
-    order(way, index, &target.layout, dim).map_or(0, Order::workspace_bytes)
+    let order = order(way, index, &target.layout, dim);
+    let parts = match way {
+        Way::Slices if combine == Combine::Add => {
+            parts_bytes(target.dtype, index.shape()[dim], slice_columns(index, dim))
+        }
+        _ => 0,
+    };
+    parts + order.map_or(0, Order::workspace_bytes)
+}
+
+/// Elements of one of the slices along `dim` that an index says the places of.
+fn slice_columns(index: &Meta, dim: usize) -> usize {
+    (0..index.shape().len()).filter(|&d| d != dim).map(|d| index.shape()[d]).product()
 }
 
 fn is_same(x: &Operand<'_>, out: &Operand<'_>) -> bool {
@@ -105,7 +142,8 @@ pub(crate) fn scatter(launch: &CudaLaunch<'_>, dim: usize, combine: Combine) -> 
     let Some(order) = order(way, index.meta(), out.layout(), dim) else {
         return lines(launch, dim, combine);
     };
-    let keys = order.keys_in(&mut Space::new(&launch.workspace));
+    let mut space = Space::new(&launch.workspace);
+    let keys = order.keys_in(&mut space);
     // Where the source's values are, by their positions in the index, in order.
     let (sizes, strides) = (index.shape(), source.layout().strides());
     let (out_strides, index_strides) = (out.layout().strides(), index.layout().strides());
@@ -128,11 +166,19 @@ pub(crate) fn scatter(launch: &CudaLaunch<'_>, dim: usize, combine: Combine) -> 
         return sorted.combine_elements(launch, combine, source, out);
     }
     let rest = (0..rank).filter(|&d| d != dim);
+    let columns = slice_columns(index.meta(), dim);
+    let parts = match combine {
+        Combine::Add => space.take(parts_bytes(out.dtype(), order.count, columns)),
+        _ => 0,
+    };
     let slice = Slice {
-        columns: rest.clone().map(|d| sizes[d]).product(),
+        columns,
         strided: Strided::in_order(rest.map(|d| (sizes[d], [out_strides[d], strides[d]]))),
         unit: out_strides[dim],
+        steps: &[out_strides[dim]],
+        is_fresh: false,
         mean: false,
+        parts,
     };
     sorted.combine_slices(launch, combine, &slice, source, out)
 }
@@ -255,14 +301,35 @@ pub(super) struct Sorted {
 }
 
 /// What one key stands for.
-pub(super) struct Slice {
+pub(super) struct Slice<'a> {
     pub(super) columns: usize,
     /// Operands: the target and the source.
     pub(super) strided: Strided,
     /// What a key is multiplied by to give the place in the target.
     pub(super) unit: usize,
+    /// What places in the target are sums of multiples of.
+    pub(super) steps: &'a [usize],
+    /// Whether the target is 0.
+    pub(super) is_fresh: bool,
     /// Whether the sum is divided by the number of values; the target was 0.
     pub(super) mean: bool,
+    /// Where segments leave their parts, of [`parts_bytes`] bytes.
+    pub(super) parts: usize,
+}
+
+impl Slice<'_> {
+    /// Whether sums can be made by segments: slices are packs of 16 bytes side by side, there and
+    /// in a source that begins at multiples of these `places`.
+    fn is_packed(&self, places: &[usize], source: &Operand<'_>, out: &Operand<'_>) -> bool {
+        let Some(wide) = pack(out.dtype()) else { return false };
+        let steps = self.steps.iter().chain(places).chain([&self.columns]);
+        let aligned = |operand: &Operand<'_>| operand.first_byte().addr().is_multiple_of(16);
+        !self.mean
+            && self.strided.is_dense()
+            && steps.into_iter().all(|step| step.is_multiple_of(wide))
+            && aligned(source)
+            && aligned(out)
+    }
 }
 
 impl Sorted {
@@ -298,11 +365,14 @@ impl Sorted {
         &self,
         launch: &CudaLaunch<'_>,
         combine: Combine,
-        slice: &Slice,
+        slice: &Slice<'_>,
         source: &Operand<'_>,
         out: &Operand<'_>,
     ) -> Result<()> {
         let is_sum = combine == Combine::Add;
+        if is_sum && slice.is_packed(self.places.strides(0), source, out) {
+            return self.add_segments(launch, slice, source, out);
+        }
         let shared = [
             self.keys(),
             whole(self.found[1]),
@@ -333,6 +403,42 @@ impl Sorted {
         let arguments: SmallVec<[Argument; 10]> = shared.into_iter().chain(rest).collect();
         launch.run(&source_files::SCATTER, ("add_long_runs", number), grid, &arguments)
     }
+
+    /// Sums of slices that [`Slice::is_packed`] holds for: every segment of sorted keys is as much
+    /// work, however often a key occurs.
+    fn add_segments(
+        &self,
+        launch: &CudaLaunch<'_>,
+        slice: &Slice<'_>,
+        source: &Operand<'_>,
+        out: &Operand<'_>,
+    ) -> Result<()> {
+        let (dtype, fresh) = (type_name(out.dtype()), Argument::I32(i32::from(slice.is_fresh)));
+        let (keys, unit, columns) = (self.keys(), whole(slice.unit), whole(slice.columns));
+        let segments = self.order.count.div_ceil(SEGMENT);
+        let grid = |blocks: usize| Grid {
+            blocks: (blocks.clamp(1, 1 << 20) as u32, 1, 1),
+            threads: 256,
+            shared_bytes: 0,
+        };
+        let arguments = [
+            keys.clone(),
+            whole(self.found[1]),
+            unit.clone(),
+            columns.clone(),
+            self.places.argument(launch.operation)?,
+            fresh.clone(),
+            address(source),
+            address(out),
+            whole(slice.parts),
+        ];
+        let packs = slice.columns * out.dtype().size_bytes() / 16;
+        let blocks = (segments * packs.div_ceil(32)).div_ceil(8);
+        launch.run(&source_files::SCATTER, ("add_segments", dtype), grid(blocks), &arguments)?;
+        let arguments = [keys, unit, columns, fresh, whole(slice.parts), address(out)];
+        let blocks = segments * slice.columns.div_ceil(128);
+        launch.run(&source_files::SCATTER, ("add_parts", dtype), grid(blocks), &arguments)
+    }
 }
 
 /// The sort of an `index_put`: keys are elements of the target.
@@ -347,12 +453,27 @@ fn list_count(indices: &[&Meta]) -> usize {
 }
 
 /// Workspace of [`index_put`], whose inputs are [x, values, index tensors...].
-pub(crate) fn index_put_workspace_bytes(inputs: &[&Meta], outputs: &[Meta]) -> usize {
+pub(crate) fn index_put_workspace_bytes(
+    inputs: &[&Meta],
+    outputs: &[Meta],
+    dims: &[usize],
+    accumulate: bool,
+) -> usize {
     let (indices, target) = (&inputs[2..], outputs.first().unwrap_or(inputs[0]));
     if list_count(indices) == 0 {
         return 0;
     }
-    list_bytes(indices) + put_order(indices, &target.layout).workspace_bytes()
+    let order = put_order(indices, &target.layout);
+    let parts = match accumulate {
+        true => parts_bytes(target.dtype, order.count, put_columns(target.shape(), dims)),
+        false => 0,
+    };
+    list_bytes(indices) + order.workspace_bytes() + parts
+}
+
+/// Elements that one combination of indices at `dims` stands for.
+fn put_columns(shape: &[usize], dims: &[usize]) -> usize {
+    (0..shape.len()).filter(|dim| !dims.contains(dim)).map(|dim| shape[dim]).product()
 }
 
 /// Inputs [x, values, index tensors...]: the output becomes x with the values, which broadcast,
@@ -373,6 +494,10 @@ pub(crate) fn index_put(launch: &CudaLaunch<'_>, dims: &[usize], accumulate: boo
     let mut space = Space::new(&launch.workspace);
     let list = space.take(list_bytes(&metas));
     let keys = order.keys_in(&mut space);
+    let parts = match accumulate {
+        true => space.take(parts_bytes(out.dtype(), order.count, columns)),
+        false => 0,
+    };
     write_offsets(launch, out, dims, indices, &places, list)?;
     let arguments = [whole(order.count), whole(list), whole(keys), whole(order.highest)];
     let kernel = ("offset_targets", order.key_type());
@@ -395,6 +520,8 @@ pub(crate) fn index_put(launch: &CudaLaunch<'_>, dims: &[usize], accumulate: boo
         return sorted.combine_elements(launch, combine, values, out);
     }
     let strided = Strided::in_order(slice.into_iter());
-    let slice = Slice { columns, strided, unit: 1, mean: false };
+    let steps: Dims = dims.iter().map(|&dim| out.layout().strides()[dim]).collect();
+    let slice =
+        Slice { columns, strided, unit: 1, steps: &steps, is_fresh: false, mean: false, parts };
     sorted.combine_slices(launch, combine, &slice, values, out)
 }

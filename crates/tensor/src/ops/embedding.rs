@@ -65,9 +65,21 @@ impl Operation for Embedding {
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
         let grad = backward.grad()?.contiguous()?;
-        let op = EmbeddingBackward { of: *self, rows: backward.inputs[0].shape()[0] };
+        let op = self.backward(backward, false);
         let own = apply_one(&op, &[&grad, backward.input(1)?], Site::in_force())?;
         Ok(smallvec::smallvec![Some(own), None])
+    }
+
+    /// A table whose rows are scores too, as in a language model, has another gradient already.
+    fn adds_to_input(&self) -> bool {
+        !self.by_frequency
+    }
+
+    fn vjp_onto(&self, backward: &Backward<'_>, total: &Tensor) -> Result<Grads> {
+        let grad = backward.grad()?.contiguous()?;
+        let (op, inputs) = (self.backward(backward, true), [&grad, backward.input(1)?]);
+        apply(&op, &inputs, Dest::Mutating(&[total]), Site::in_force())?;
+        Ok(smallvec::smallvec![None, None])
     }
 
     fn share(&self) -> Arc<dyn Operation> {
@@ -75,11 +87,18 @@ impl Operation for Embedding {
     }
 }
 
-/// [grad, indices] -> the gradient of the table.
+impl Embedding {
+    fn backward(self, backward: &Backward<'_>, added: bool) -> EmbeddingBackward {
+        EmbeddingBackward { of: self, rows: backward.inputs[0].shape()[0], added }
+    }
+}
+
+/// [grad, indices] -> the gradient of the table; `added` to a tensor that is there, or a new one.
 #[derive(Clone, Copy, Debug)]
 struct EmbeddingBackward {
     of: Embedding,
     rows: usize,
+    added: bool,
 }
 
 impl Operation for EmbeddingBackward {
@@ -88,6 +107,9 @@ impl Operation for EmbeddingBackward {
     }
 
     fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
+        if self.added {
+            return Ok(Inferred::Exact(Metas::new()));
+        }
         let width = inputs[0].shape().last().copied().unwrap_or(0);
         Ok(Inferred::one(Meta::contiguous(&[self.rows, width], inputs[0].dtype)?))
     }
@@ -101,7 +123,7 @@ impl Operation for EmbeddingBackward {
     }
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
-        cpu::embedding_backward(launch, self.of.padding, self.of.by_frequency)
+        cpu::embedding_backward(launch, self.of.padding, self.of.by_frequency, self.added)
     }
 
     fn cuda_workspace_bytes(
@@ -110,11 +132,11 @@ impl Operation for EmbeddingBackward {
         inputs: &[&Meta],
         _outputs: &[Meta],
     ) -> usize {
-        cuda::embedding_backward_workspace_bytes(inputs[1], self.rows)
+        cuda::embedding_backward_workspace_bytes(inputs, self.rows)
     }
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
-        cuda::embedding_backward(launch, self.of.padding, self.of.by_frequency)
+        cuda::embedding_backward(launch, self.of.padding, self.of.by_frequency, self.added)
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {

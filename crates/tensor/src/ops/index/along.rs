@@ -113,7 +113,7 @@ impl Operation for Scatter {
     }
 
     fn cuda_workspace_bytes(&self, _gpu: &Properties, inputs: &[&Meta], outputs: &[Meta]) -> usize {
-        cuda::scatter_workspace_bytes(inputs, outputs, self.dim)
+        cuda::scatter_workspace_bytes(inputs, outputs, self.dim, self.combine)
     }
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {

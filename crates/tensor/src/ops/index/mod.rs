@@ -162,7 +162,7 @@ impl Operation for IndexPut {
     }
 
     fn cuda_workspace_bytes(&self, _gpu: &Properties, inputs: &[&Meta], outputs: &[Meta]) -> usize {
-        cuda::index_put_workspace_bytes(inputs, outputs)
+        cuda::index_put_workspace_bytes(inputs, outputs, &self.dims, self.accumulate)
     }
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
