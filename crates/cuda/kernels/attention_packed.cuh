@@ -44,8 +44,6 @@ template <int D, int COUNT, int THREADS> __device__ __forceinline__ void fetch(u
     from += together * rows.step;
   }
 }
-__device__ __forceinline__ void fetched_so_far() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int N> __device__ __forceinline__ void wait_for_all_but() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
 
 // Two neighbours of a row; zeros beyond the end and past the width.
 __device__ __forceinline__ u32 word(const Rows &rows, int row, int column) {

@@ -2,6 +2,9 @@
 // (cross_entropy), and the gradients of both. Rows are scores of classes, `inner` elements apart.
 // What is reduced over rows goes through one pair of sums a block, added up in order by one block.
 
+// Packs of a row that a thread holds where a team holds all of it; mirrors the launches.
+const int KEPT = 8;
+
 // Sums of losses and of weights.
 struct Total { f64 loss, weight; };
 
@@ -23,19 +26,9 @@ struct Terms {
   i64 width;
 };
 
-template <typename C> __device__ C lowest();
-template <> __device__ __forceinline__ f32 lowest<f32>() { return __int_as_float((int)0xff800000); }
-template <> __device__ __forceinline__ f64 lowest<f64>() { return __longlong_as_double((i64)0xfff0000000000000ull); }
 template <typename C> __device__ C not_a_number();
 template <> __device__ __forceinline__ f32 not_a_number<f32>() { return __int_as_float(0x7fc00000); }
 template <> __device__ __forceinline__ f64 not_a_number<f64>() { return __longlong_as_double(0x7ff8000000000000ll); }
-__device__ __forceinline__ f32 exponential(f32 x) { return expf(x); }
-__device__ __forceinline__ f64 exponential(f64 x) { return exp(x); }
-// Halves keep less than the fast one gives.
-template <typename T> __device__ __forceinline__ typename Compute<T>::number exponential_of(typename Compute<T>::number x) {
-  if constexpr (sizeof(T) == 2) return __expf(x);
-  else return exponential(x);
-}
 __device__ __forceinline__ f32 logarithm(f32 x) { return logf(x); }
 __device__ __forceinline__ f64 logarithm(f64 x) { return log(x); }
 
@@ -50,50 +43,25 @@ template <typename C> struct Moments {
 
   __device__ void raise(C other) {
     if (!(other > top)) return;
-    sum *= exponential(top - other);
+    sum *= exponential<C>(top - other);
     top = other;
   }
 
   __device__ void take(C score) {
     raise(score);
-    sum += exponential(score - base());
-  }
-
-  __device__ void merge(C other_top, C other_sum) {
-    C larger = other_top > top ? other_top : top;
-    C from = larger == lowest<C>() ? (C)0 : larger;
-    sum = sum * exponential(top - from) + other_sum * exponential(other_top - from);
-    top = larger;
+    sum += exponential<C>(score - base());
   }
 
   // A row of minus infinities alone is no distribution.
   __device__ C log_sum() const { return top == lowest<C>() ? not_a_number<C>() : logarithm(sum); }
 };
 
-template <typename C> __device__ Moments<C> block_moments(Moments<C> own) {
-  __shared__ C tops[32], sums[32];
-  for (int distance = 16; distance > 0; distance >>= 1) {
-    C top = __shfl_xor_sync(~0u, own.top, distance), sum = __shfl_xor_sync(~0u, own.sum, distance);
-    own.merge(top, sum);
-  }
-  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  if (lane == 0) {
-    tops[warp] = own.top;
-    sums[warp] = own.sum;
-  }
-  __syncthreads();
-  int warps = blockDim.x >> 5;
-  own = Moments<C>();
-  if (lane < warps) {
-    own.top = tops[lane];
-    own.sum = sums[lane];
-  }
-  for (int distance = 16; distance > 0; distance >>= 1) {
-    C top = __shfl_xor_sync(~0u, own.top, distance), sum = __shfl_xor_sync(~0u, own.sum, distance);
-    own.merge(top, sum);
-  }
-  __syncthreads();
-  return own;
+// The moments of a team of threads together; every one of them has the result.
+template <bool by_warp, typename C> __device__ Moments<C> team_moments(Moments<C> own) {
+  Moments<C> all;
+  all.top = Team<by_warp>::template fold<Larger>(own.top, lowest<C>());
+  all.sum = Team<by_warp>::sum(own.sum * exponential<C>(own.top - all.base()));
+  return all;
 }
 
 template <typename C> __device__ __forceinline__ f64 share(const void *weight, i64 class_, i64 width) {
@@ -124,6 +92,57 @@ __device__ Total loss_of(const Terms &terms, const Rows &rows, const void *x, i6
   total.loss = (f64)(log_sum - (score - top)) * total.weight;
   if (terms.smoothing != 0) total.loss = total.loss * (1 - terms.smoothing) + spread / (f64)rows.classes * terms.smoothing;
   return total;
+}
+
+// What one thread of a row's team does once its moments are known.
+template <typename T>
+__device__ void settle_row(const Rows &rows, const Terms &terms, i64 row, const T *x, const i64 *targets, const T *weight, T *loss,
+                           typename Compute<T>::number *tops, typename Compute<T>::number *log_sums, typename Compute<T>::number top,
+                           typename Compute<T>::number log_sum, f64 spread, Total &sum, const Fault &fault) {
+  typedef typename Compute<T>::number C;
+  Total total = loss_of<C>(terms, rows, x, row * rows.classes, targets[row], weight, top, log_sum, spread, fault);
+  if (terms.reduction == 0) loss[row] = Store<T>::from(total.loss);
+  if (tops) {
+    tops[row] = top;
+    log_sums[row] = log_sum;
+  }
+  sum.loss += total.loss;
+  sum.weight += total.weight;
+}
+
+// A team of threads a row that it holds whole.
+template <typename T, bool by_warp>
+__device__ void by_row_ahead(Rows rows, Terms terms, const T *x, const i64 *targets, const T *weight, T *loss,
+                             typename Compute<T>::number *tops, typename Compute<T>::number *log_sums, Total *totals, Fault fault) {
+  typedef typename Compute<T>::number C;
+  typedef Ahead<T, by_warp, KEPT> Line;
+  typedef Team<by_warp> Ours;
+  const int wide = Line::wide;
+  Line ahead = {(int)(rows.classes / wide)};
+  Total sum = {0, 0};
+  i64 row = Ours::first(), step = Ours::teams();
+  int turn = 0;
+  ahead.ask(x + row * rows.classes, 0, row < rows.outer);
+  for (; row < rows.outer; row += step, turn ^= 1) {
+    ahead.ask(x + (row + step) * rows.classes, turn ^ 1, row + step < rows.outer);
+    wait_for_all_but<1>();
+    Moments<C> own;
+    ahead.each(turn, [&](int, const Pack<T> &pack) {
+#pragma unroll
+      for (int k = 0; k < wide; ++k) own.top = Larger::of(own.top, (C)load(pack.v[k]));
+    });
+    own.top = Ours::template fold<Larger>(own.top, lowest<C>());
+    C base = own.base();
+    ahead.each(turn, [&](int, const Pack<T> &pack) {
+#pragma unroll
+      for (int k = 0; k < wide; ++k) own.sum += exponential<T>((C)load(pack.v[k]) - base);
+    });
+    own.sum = Ours::sum(own.sum);
+    if (Ours::place() == 0) settle_row(rows, terms, row, x, targets, weight, loss, tops, log_sums, own.top, own.log_sum(), 0, sum, fault);
+  }
+  sum.loss = block_sum(sum.loss);
+  sum.weight = block_sum(sum.weight);
+  if (threadIdx.x == 0) totals[blockIdx.x] = sum;
 }
 
 // A block a row, whose scores lie side by side.
@@ -160,30 +179,21 @@ __device__ void by_row(Rows rows, Terms terms, const T *x, const i64 *targets, c
           own.raise(top);
           C base = own.base(), part = 0;
 #pragma unroll
-          for (int k = 0; k < wide; ++k) part += exponential_of<T>(values[k] - base);
+          for (int k = 0; k < wide; ++k) part += exponential<T>(values[k] - base);
           own.sum += part;
         }
       }
     } else {
       for (i64 i = threadIdx.x; i < rows.classes; i += blockDim.x) own.take((C)load(line[i]));
     }
-    own = block_moments(own);
+    own = team_moments<false>(own);
     C log_sum = own.log_sum();
     f64 spread = 0;
     if (terms.smoothing != 0) {
       for (i64 i = threadIdx.x; i < rows.classes; i += blockDim.x) spread += share<C>(weight, i, terms.width) * (f64)((C)load(line[i]) - own.top);
       spread = weights * (f64)log_sum - block_sum(spread);
     }
-    if (threadIdx.x == 0) {
-      Total total = loss_of<C>(terms, rows, x, row * rows.classes, targets[row], weight, own.top, log_sum, spread, fault);
-      if (terms.reduction == 0) loss[row] = Store<T>::from(total.loss);
-      if (tops) {
-        tops[row] = own.top;
-        log_sums[row] = log_sum;
-      }
-      sum.loss += total.loss;
-      sum.weight += total.weight;
-    }
+    if (threadIdx.x == 0) settle_row(rows, terms, row, x, targets, weight, loss, tops, log_sums, own.top, log_sum, spread, sum, fault);
   }
   if (threadIdx.x == 0) totals[blockIdx.x] = sum;
 }
@@ -275,62 +285,92 @@ struct Factors {
   bool counts;
 };
 
-template <typename C>
-__device__ Factors factors_of(const Rows &rows, const Terms &terms, i64 row, const void *grad, const i64 *targets, const void *weight,
-                              f64 weights, f64 divisor) {
-  i64 target = targets[row];
-  Factors by = {0, 0, 0, target, target != terms.ignored && target >= 0 && target < rows.classes};
-  if (!by.counts) return by;
-  f64 slope = (f64)fetched<C>(grad, terms.reduction == 0 ? row : 0, terms.width) / divisor;
-  f64 own = (1 - terms.smoothing) * share<C>(weight, target, terms.width), each = terms.smoothing / (f64)rows.classes;
-  by.probability = slope * (own + each * weights);
-  by.spread = slope * each;
-  by.own = slope * own;
-  return by;
+// What the loss of every row counts for, if they are reduced.
+template <typename C> __device__ f64 slope_of_all(const Terms &terms, const void *grad, const C *divisor) {
+  if (terms.reduction == 0) return 0;
+  f64 slope = (f64)fetched<C>(grad, 0, terms.width);
+  return terms.reduction == 1 ? slope / (f64)divisor[0] : slope;
 }
 
 template <typename C>
-__device__ __forceinline__ C slope_of(const Factors &by, i64 class_, C score, C top, C log_sum, C scale, const void *weight, i64 width) {
-  C probability = exponential(score - top - log_sum);
+__device__ Factors factors_of(const Rows &rows, const Terms &terms, i64 row, const void *grad, const i64 *targets, const void *weight,
+                              f64 weights, f64 slope) {
+  i64 target = targets[row];
+  Factors by = {0, 0, 0, target, target != terms.ignored && target >= 0 && target < rows.classes};
+  if (!by.counts) return by;
+  if (terms.reduction == 0) slope = (f64)fetched<C>(grad, row, terms.width);
+  f64 own = slope * share<C>(weight, target, terms.width);
+  by.own = own;
+  by.probability = own;
+  if (terms.smoothing == 0) return by;
+  by.spread = slope * terms.smoothing / (f64)rows.classes;
+  by.own = own * (1 - terms.smoothing);
+  by.probability = by.own + by.spread * weights;
+  return by;
+}
+
+// The gradient of a class's score, from its probability.
+template <typename C> __device__ __forceinline__ C slope_of(const Factors &by, i64 class_, C probability, const void *weight, i64 width) {
   if (class_ == by.target) {
     // The largest terms of the row cancel here.
     f64 spread = by.spread == 0 ? 0 : by.spread * share<C>(weight, class_, width);
     return (C)((f64)probability * by.probability - spread - by.own);
   }
-  C value = probability * scale;
+  C value = probability * (C)by.probability;
   return by.spread == 0 ? value : value - (C)(by.spread * share<C>(weight, class_, width));
 }
 
-template <typename T>
+// Rows of neighbouring scores. `ahead`, they are held whole, by a team of threads each, and there
+// is no smoothing; otherwise a block takes a row.
+template <typename T, bool by_warp, bool is_ahead>
 __device__ void backward_by_row(Rows rows, Terms terms, const T *grad, const T *x, const i64 *targets, const T *weight,
                                 const typename Compute<T>::number *divisor, const typename Compute<T>::number *tops,
                                 const typename Compute<T>::number *log_sums, T *out) {
   typedef typename Compute<T>::number C;
-  const int wide = 16 / sizeof(T);
+  typedef Ahead<T, by_warp, KEPT> Line;
+  typedef Team<by_warp> Ours;
+  const int wide = Line::wide;
+  Line ahead = {(int)(rows.classes / wide)};
   bool packed = rows.classes % wide == 0 && aligned(x) && aligned(out);
   f64 weights = terms.smoothing != 0 ? all_shares<C>(weight, rows.classes, terms.width) : 0;
-  f64 mean = terms.reduction == 1 ? (f64)divisor[0] : 1.0;
-  for (i64 row = blockIdx.x; row < rows.outer; row += gridDim.x) {
-    Factors by = factors_of<C>(rows, terms, row, grad, targets, weight, weights, mean);
-    C top = tops[row], log_sum = log_sums[row], scale = (C)by.probability;
-    const T *line = x + row * rows.classes;
+  f64 slope = slope_of_all<C>(terms, grad, divisor);
+  i64 row = Ours::first(), step = Ours::teams();
+  int turn = 0;
+  if (is_ahead) ahead.ask(x + row * rows.classes, 0, row < rows.outer);
+  for (; row < rows.outer; row += step, turn ^= 1) {
+    if (is_ahead) ahead.ask(x + (row + step) * rows.classes, turn ^ 1, row + step < rows.outer);
+    const T *scores = x + row * rows.classes;
     T *to = out + row * rows.classes;
-    if (packed) {
-      for (i64 i = threadIdx.x; i < rows.classes / wide; i += blockDim.x) {
-        Pack<T> pack = ((const Pack<T> *)line)[i], result;
-#pragma unroll
-        for (int k = 0; k < wide; ++k) {
-          C value = by.counts ? slope_of(by, i * wide + k, (C)load(pack.v[k]), top, log_sum, scale, weight, terms.width) : (C)0;
-          result.v[k] = Store<T>::from(value);
-        }
-        ((Pack<T> *)to)[i] = result;
-      }
-    } else {
-      for (i64 i = threadIdx.x; i < rows.classes; i += blockDim.x) {
-        C value = by.counts ? slope_of(by, i, (C)load(line[i]), top, log_sum, scale, weight, terms.width) : (C)0;
-        to[i] = Store<T>::from(value);
-      }
+    Factors by = factors_of<C>(rows, terms, row, grad, targets, weight, weights, slope);
+    if (!by.counts) {
+      for (i64 i = Ours::place(); i < rows.classes; i += Ours::threads()) to[i] = Store<T>::from((C)0);
+      // What is still on its way here would land on the row after the next.
+      if (is_ahead) wait_for_all_but<1>();
+      continue;
     }
+    C top = tops[row], log_sum = log_sums[row], scale = exponential<C>(-log_sum) * (C)by.probability;
+    auto exact = [&](i64 i) {
+      C probability = exponential<C>((C)load(scores[i]) - top - log_sum);
+      return Store<T>::from(slope_of<C>(by, i, probability, weight, terms.width));
+    };
+    if (!is_ahead && (!packed || by.spread != 0)) {
+      for (i64 i = Ours::place(); i < rows.classes; i += Ours::threads()) to[i] = exact(i);
+      continue;
+    }
+    auto write = [&](i64 i, const Pack<T> &pack) {
+      Pack<T> result;
+#pragma unroll
+      for (int k = 0; k < wide; ++k) result.v[k] = Store<T>::from(exponential<T>((C)load(pack.v[k]) - top) * scale);
+      ((Pack<T> *)to)[i] = result;
+    };
+    if (is_ahead) {
+      wait_for_all_but<1>();
+      ahead.each(turn, write);
+    } else {
+      for (i64 i = Ours::place(); i < ahead.packs; i += Ours::threads()) write(i, ((const Pack<T> *)scores)[i]);
+    }
+    // Written once more by the thread that wrote its pack.
+    if (by.target / wide % Ours::threads() == Ours::place()) to[by.target] = exact(by.target);
   }
 }
 
@@ -338,29 +378,45 @@ template <typename C>
 __device__ void backward_by_column(Rows rows, Terms terms, const void *grad, const void *x, const i64 *targets, const void *weight,
                                    const C *divisor, const C *tops, const C *log_sums, void *out) {
   f64 weights = terms.smoothing != 0 ? all_shares<C>(weight, rows.classes, terms.width) : 0;
-  f64 mean = terms.reduction == 1 ? (f64)divisor[0] : 1.0;
+  f64 slope = slope_of_all<C>(terms, grad, divisor);
   i64 n = rows.count() * rows.classes;
   for (i64 i = first_index(); i < n; i += all_threads()) {
     i64 place = i % rows.inner, rest = i / rows.inner;
     i64 class_ = rest % rows.classes, row = rest / rows.classes * rows.inner + place;
-    Factors by = factors_of<C>(rows, terms, row, grad, targets, weight, weights, mean);
-    C value = 0;
-    C score = fetched<C>(x, i, terms.width);
-    if (by.counts) value = slope_of<C>(by, class_, score, tops[row], log_sums[row], (C)by.probability, weight, terms.width);
+    Factors by = factors_of<C>(rows, terms, row, grad, targets, weight, weights, slope);
+    C value = 0, probability = exponential<C>(fetched<C>(x, i, terms.width) - tops[row] - log_sums[row]);
+    if (by.counts) value = slope_of<C>(by, class_, probability, weight, terms.width);
     put<C>(out, i, terms.width, value);
   }
 }
 
-#define ROWS(type)                                                                                                                 \
-  KERNEL(cross_entropy_rows_##type)(Rows rows, Terms terms, const type *x, const i64 *targets, const type *weight,                 \
-                                                       type *loss, Compute<type>::number *tops, Compute<type>::number *log_sums,   \
-                                                       Total *totals, Fault fault) {                                               \
-    by_row<type>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                                            \
-  }                                                                                                                                \
-  KERNEL(cross_entropy_backward_rows_##type)(                                                                                      \
-      Rows rows, Terms terms, const type *grad, const type *x, const i64 *targets, const type *weight,                             \
-      const Compute<type>::number *divisor, const Compute<type>::number *tops, const Compute<type>::number *log_sums, type *out) { \
-    backward_by_row<type>(rows, terms, grad, x, targets, weight, divisor, tops, log_sums, out);                                    \
+#define ROWS(type)                                                                                                                  \
+  KERNEL_OF(128, cross_entropy_warps_##type)(Rows rows, Terms terms, const type *x, const i64 *targets, const type *weight,         \
+                type *loss, Compute<type>::number *tops, Compute<type>::number *log_sums, Total *totals, Fault fault) {             \
+    by_row_ahead<type, true>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                                 \
+  }                                                                                                                                 \
+  KERNEL_OF(128, cross_entropy_backward_warps_##type)(Rows rows, Terms terms, const type *grad, const type *x, const i64 *targets,  \
+                const type *weight, const Compute<type>::number *divisor, const Compute<type>::number *tops,                        \
+                const Compute<type>::number *log_sums, type *out) {                                                                 \
+    backward_by_row<type, true, true>(rows, terms, grad, x, targets, weight, divisor, tops, log_sums, out);                         \
+  }                                                                                                                                 \
+  KERNEL_OF(512, cross_entropy_blocks_##type)(Rows rows, Terms terms, const type *x, const i64 *targets, const type *weight,        \
+                type *loss, Compute<type>::number *tops, Compute<type>::number *log_sums, Total *totals, Fault fault) {             \
+    by_row_ahead<type, false>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                                \
+  }                                                                                                                                 \
+  KERNEL_OF(512, cross_entropy_backward_blocks_##type)(Rows rows, Terms terms, const type *grad, const type *x, const i64 *targets, \
+                const type *weight, const Compute<type>::number *divisor, const Compute<type>::number *tops,                        \
+                const Compute<type>::number *log_sums, type *out) {                                                                 \
+    backward_by_row<type, false, true>(rows, terms, grad, x, targets, weight, divisor, tops, log_sums, out);                        \
+  }                                                                                                                                 \
+  KERNEL_OF(512, cross_entropy_rows_##type)(Rows rows, Terms terms, const type *x, const i64 *targets, const type *weight,          \
+                type *loss, Compute<type>::number *tops, Compute<type>::number *log_sums, Total *totals, Fault fault) {             \
+    by_row<type>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                                             \
+  }                                                                                                                                 \
+  KERNEL_OF(512, cross_entropy_backward_rows_##type)(Rows rows, Terms terms, const type *grad, const type *x, const i64 *targets,   \
+                const type *weight, const Compute<type>::number *divisor, const Compute<type>::number *tops,                        \
+                const Compute<type>::number *log_sums, type *out) {                                                                 \
+    backward_by_row<type, false, false>(rows, terms, grad, x, targets, weight, divisor, tops, log_sums, out);                       \
   }
 ROWS(f32)
 ROWS(f64)

@@ -4,32 +4,6 @@
 template <typename C> __device__ C inverse_root(C x) { return (C)1 / (C)sqrt((f64)x); }
 template <> __device__ f32 inverse_root<f32>(f32 x) { return rsqrtf(x); }
 
-// The thread's place in its team, and its team's place among all.
-template <bool by_warp> struct Team {
-  __device__ static int place() { return by_warp ? threadIdx.x & 31 : threadIdx.x; }
-  __device__ static int threads() { return by_warp ? 32 : blockDim.x; }
-  __device__ static i64 first() { return by_warp ? (i64)blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5) : blockIdx.x; }
-  __device__ static i64 teams() { return by_warp ? (i64)gridDim.x * (blockDim.x >> 5) : gridDim.x; }
-  template <typename C> __device__ static C sum(C value) { return by_warp ? warp_sum(value) : block_sum(value); }
-  // Two sums, for one wait.
-  template <typename C> __device__ static void sum(C &a, C &b) {
-    a = warp_sum(a);
-    b = warp_sum(b);
-    if (by_warp) return;
-    __shared__ C warps[2][32];
-    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    if (lane == 0) {
-      warps[0][warp] = a;
-      warps[1][warp] = b;
-    }
-    __syncthreads();
-    bool is_there = lane < (blockDim.x >> 5);
-    a = warp_sum(is_there ? warps[0][lane] : (C)0);
-    b = warp_sum(is_there ? warps[1][lane] : (C)0);
-    __syncthreads();
-  }
-};
-
 // A thread's share of a row, 16 bytes at a time. The first packs stay in registers, so that a row
 // of up to 4 packs a thread is read once; what is longer is read again from the caches.
 template <typename T, bool by_warp> struct Share {
@@ -40,10 +14,34 @@ template <typename T, bool by_warp> struct Share {
 
   __device__ Share(const T *in, i64 length) : row((const Pack<T> *)in), packs(length / wide) {
 #pragma unroll
+    for (int j = 0; j < kept; ++j)
+      if (at(j) < packs) own[j] = row[at(j)];
+  }
+
+  // Makes it the sum with another row's share, which goes to `sum`.
+  __device__ __forceinline__ void add(const T *other, T *sum) {
+    const Pack<T> *second = (const Pack<T> *)other;
+    Pack<T> added[kept], *to = (Pack<T> *)sum;
+#pragma unroll
+    for (int j = 0; j < kept; ++j)
+      if (at(j) < packs) added[j] = second[at(j)];
+#pragma unroll
     for (int j = 0; j < kept; ++j) {
-      i64 i = at(j);
-      if (i < packs) own[j] = row[i];
+      if (at(j) >= packs) continue;
+      own[j] = plus(own[j], added[j]);
+      // Kept as the pack that it is, and not in twice as many registers as numbers.
+      u32(&words)[4] = (u32(&)[4])own[j];
+      asm volatile("" : "+r"(words[0]), "+r"(words[1]), "+r"(words[2]), "+r"(words[3]));
+      to[at(j)] = own[j];
     }
+    for (i64 i = at(kept); i < packs; i += Team<by_warp>::threads()) to[i] = plus(row[i], second[i]);
+    row = to;
+  }
+
+  __device__ __forceinline__ static Pack<T> plus(Pack<T> a, const Pack<T> &b) {
+#pragma unroll
+    for (int k = 0; k < wide; ++k) a.v[k] = Store<T>::from(load(a.v[k]) + load(b.v[k]));
+    return a;
   }
 
   __device__ static i64 at(int j) { return Team<by_warp>::place() + (i64)j * Team<by_warp>::threads(); }
@@ -60,14 +58,16 @@ template <typename T, bool by_warp> struct Share {
 };
 
 // One row after the other by packs: the rows' starts and lengths are multiples of 16 bytes, and so
-// are those of weight and bias.
-template <typename T, bool by_warp>
-__device__ void forward_packed(i64 rows, i64 length, f64 eps, const T *x, const T *weight, const T *bias, T *out,
+// are those of weight and bias. If it `adds`, the rows are sums with those of `other`, and go to
+// `sum`.
+template <typename T, bool by_warp, bool adds>
+__device__ void forward_packed(i64 rows, i64 length, f64 eps, const T *x, const T *other, T *sum, const T *weight, const T *bias, T *out,
                                typename Compute<T>::number *mean, typename Compute<T>::number *rstd) {
   typedef typename Compute<T>::number C;
   const int wide = 16 / sizeof(T);
   for (i64 row = Team<by_warp>::first(); row < rows; row += Team<by_warp>::teams()) {
     Share<T, by_warp> share(x + row * length, length);
+    if (adds) share.add(other + row * length, sum + row * length);
     C total = 0;
     share.each([&](i64, const Pack<T> &p) {
 #pragma unroll
@@ -83,7 +83,7 @@ __device__ void forward_packed(i64 rows, i64 length, f64 eps, const T *x, const 
         square += d * d;
       }
     });
-    C scale = inverse_root<C>(Team<by_warp>::sum(square) / (C)length + (C)eps);
+    C scale = inverse_root<C>(Team<by_warp>::sum(square, 1) / (C)length + (C)eps);
     Pack<T> *result = (Pack<T> *)(out + row * length);
     share.each([&](i64 i, const Pack<T> &p) {
       Pack<T> y, scales, shifts;
@@ -105,19 +105,72 @@ __device__ void forward_packed(i64 rows, i64 length, f64 eps, const T *x, const 
   }
 }
 
+// The same for rows of halves that are held whole, a block a row. There is enough to be computed
+// for them that memory would wait.
 template <typename T>
-__device__ void forward(i64 rows, i64 length, f64 eps, const T *x, const T *weight, const T *bias, T *out,
+__device__ void forward_ahead(i64 rows, i64 length, f64 eps, const T *x, const T *weight, const T *bias, T *out, f32 *mean, f32 *rstd) {
+  typedef Ahead<T, false, 4> Rows;
+  typedef Team<false> Block;
+  const int wide = Rows::wide;
+  Rows ahead = {(int)(length / wide)};
+  int turn = 0;
+  ahead.ask(x + blockIdx.x * length, 0, blockIdx.x < rows);
+  for (i64 row = blockIdx.x; row < rows; row += gridDim.x, turn ^= 1) {
+    ahead.ask(x + (row + gridDim.x) * length, turn ^ 1, row + gridDim.x < rows);
+    wait_for_all_but<1>();
+    f32 total = 0, square = 0;
+    ahead.each(turn, [&](int, const Pack<T> &p) {
+#pragma unroll
+      for (int k = 0; k < wide; ++k) total += load(p.v[k]);
+    });
+    f32 mu = Block::sum(total) / (f32)length;
+    ahead.each(turn, [&](int, const Pack<T> &p) {
+#pragma unroll
+      for (int k = 0; k < wide; ++k) {
+        f32 d = load(p.v[k]) - mu;
+        square += d * d;
+      }
+    });
+    f32 scale = rsqrtf(Block::sum(square, 1) / (f32)length + (f32)eps);
+    ahead.each(turn, [&](int i, const Pack<T> &p) {
+      Pack<T> y, scales, shifts;
+      if (weight) scales = ((const Pack<T> *)weight)[i];
+      if (bias) shifts = ((const Pack<T> *)bias)[i];
+#pragma unroll
+      for (int k = 0; k < wide; ++k) {
+        // Not value * scale - mean * scale, which is not 0 where all values are one.
+        f32 value = (load(p.v[k]) - mu) * scale;
+        if (weight) value *= load(scales.v[k]);
+        if (bias) value += load(shifts.v[k]);
+        y.v[k] = Store<T>::from(value);
+      }
+      ((Pack<T> *)(out + row * length))[i] = y;
+    });
+    if (threadIdx.x == 0 && mean) {
+      mean[row] = mu;
+      rstd[row] = scale;
+    }
+  }
+}
+
+template <typename T, bool adds>
+__device__ void forward(i64 rows, i64 length, f64 eps, const T *x, const T *other, T *sum, const T *weight, const T *bias, T *out,
                         typename Compute<T>::number *mean, typename Compute<T>::number *rstd) {
   typedef typename Compute<T>::number C;
-  bool packs = aligned(x) && aligned(out) && aligned(weight) && aligned(bias);
+  bool packs = aligned(x) && aligned(other) && aligned(sum) && aligned(out) && aligned(weight) && aligned(bias);
   if (length % (i64)(16 / sizeof(T)) == 0 && packs) {
-    forward_packed<T, false>(rows, length, eps, x, weight, bias, out, mean, rstd);
+    forward_packed<T, false, adds>(rows, length, eps, x, other, sum, weight, bias, out, mean, rstd);
     return;
   }
   for (i64 row = blockIdx.x; row < rows; row += gridDim.x) {
     const T *in = x + row * length;
     T *result = out + row * length;
     C total = 0;
+    if (adds) {
+      T *to = sum + row * length;
+      for (i64 i = threadIdx.x; i < length; i += blockDim.x) to[i] = Store<T>::from((C)load(in[i]) + (C)load(other[row * length + i]));
+      in = to;
+    }
     for (i64 i = threadIdx.x; i < length; i += blockDim.x) total += (C)load(in[i]);
     C mu = block_sum(total) / (C)length;
     C square = 0;
@@ -168,96 +221,161 @@ __device__ void backward_input(i64 rows, i64 length, const T *grad, const T *x, 
   }
 }
 
-// All gradients from one reading of `grad` and `x`, for rows of up to 4 packs a thread. The sums
-// over rows for weight and bias go to `parts`, of shape [blocks, 2, length], if they are wanted;
-// the gradient of x to `out`, if that is: added to what it holds with `added`. All that a row needs
-// is asked for at once, so that it waits for memory once.
-template <typename T, bool by_warp>
+// All gradients from one reading of `grad` and `x`, for rows that a team's threads hold whole,
+// `kept` packs each. The sums over rows for weight and bias go to `parts`, of shape [blocks, 2,
+// length], if they are wanted; the gradient of x to `out`, if that is: added to what it holds with
+// `added`.
+//
+// Memory, sums and results overlap. The team's next row is on its way to shared memory; and where a
+// block takes a row, it sums up one before it writes the gradient of the row before that, so that
+// no thread waits for others but at one barrier a row.
+template <typename T, bool by_warp, int kept>
 __device__ void backward_packed(i64 rows, i64 length, const T *grad, const T *x, const typename Compute<T>::number *mean,
                                 const typename Compute<T>::number *rstd, const T *weight, T *out, i64 added,
                                 typename Compute<T>::number *parts) {
   typedef typename Compute<T>::number C;
-  typedef Share<T, by_warp> Row;
-  const int kept = Row::kept, wide = Row::wide;
-  i64 packs = length / wide;
-  C dw[kept * wide], db[kept * wide];
+  typedef Ahead<T, by_warp, 2 * kept> Rows;
+  const int wide = Rows::wide, turns = 3;
+  int packs = (int)(length / wide), lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
+  i64 row = Team<by_warp>::first(), step = Team<by_warp>::teams();
+  auto ask = [&](i64 row, int turn) {
+    if (row < rows) {
 #pragma unroll
-  for (int j = 0; j < kept * wide; ++j) dw[j] = db[j] = 0;
-  for (i64 row = Team<by_warp>::first(); row < rows; row += Team<by_warp>::teams()) {
-    Row grads(grad + row * length, length), values(x + row * length, length);
-    Pack<T> *result = (Pack<T> *)(out + row * length), before[kept];
-    if (added) {
-#pragma unroll
-      for (int j = 0; j < kept; ++j)
-        if (Row::at(j) < packs) before[j] = result[Row::at(j)];
+      for (int j = 0; j < kept; ++j) {
+        if (Rows::at(j) >= packs) continue;
+        fetch_pack(Rows::slot(turn, j), (const Pack<T> *)(grad + row * length) + Rows::at(j));
+        fetch_pack(Rows::slot(turn, kept + j), (const Pack<T> *)(x + row * length) + Rows::at(j));
+      }
     }
-    C mu = mean[row], scale = rstd[row], sum = 0, dot = 0;
-    // The gradient times the weight, and the normalised value.
-    auto scaled = [&](int j, int k) {
-      C g = (C)load(grads.own[j].v[k]);
-      return weight ? g * (C)load(((const Pack<T> *)weight)[Row::at(j)].v[k]) : g;
-    };
-    auto normal = [&](int j, int k) { return ((C)load(values.own[j].v[k]) - mu) * scale; };
+    fetched_so_far();
+  };
+  C dw[kept][wide], db[kept][wide];
+  Pack<T> weights[kept], held[kept];
+#pragma unroll
+  for (int j = 0; j < kept; ++j) {
+    if (weight && Rows::at(j) < packs) weights[j] = ((const Pack<T> *)weight)[Rows::at(j)];
+#pragma unroll
+    for (int k = 0; k < wide; ++k) {
+      dw[j][k] = db[j][k] = 0;
+      if (!weight) weights[j].v[k] = Store<T>::from((C)1);
+    }
+  }
+  // What `out` holds of a row, asked for before it is needed.
+  auto hold = [&](i64 row) {
+#pragma unroll
+    for (int j = 0; j < kept; ++j)
+      if (Rows::at(j) < packs) held[j] = ((const Pack<T> *)(out + row * length))[Rows::at(j)];
+  };
+  auto finish = [&](i64 row, int turn, C mu, C scale, C sum, C dot) {
+    sum *= -scale / (C)length;
+    dot *= -scale / (C)length;
+    // What multiplies the distance from the mean.
+    C slope = scale * dot;
 #pragma unroll
     for (int j = 0; j < kept; ++j) {
-      if (Row::at(j) >= packs) continue;
+      if (Rows::at(j) >= packs) continue;
+      Pack<T> grads = *Rows::slot(turn, j), values = *Rows::slot(turn, kept + j), y;
 #pragma unroll
       for (int k = 0; k < wide; ++k) {
-        C g = (C)load(grads.own[j].v[k]), hat = normal(j, k), to_x = scaled(j, k);
-        dw[j * wide + k] += g * hat;
-        db[j * wide + k] += g;
+        C to_x = (C)load(grads.v[k]) * (C)load(weights[j].v[k]);
+        C value = to_x * scale + (((C)load(values.v[k]) - mu) * slope + sum);
+        if (added) value += (C)load(held[j].v[k]);
+        y.v[k] = Store<T>::from(value);
+      }
+      ((Pack<T> *)(out + row * length))[Rows::at(j)] = y;
+    }
+  };
+  // Sums of the row before, of each warp, and of this one.
+  __shared__ C sums[2][2][32];
+  auto finish_before = [&](i64 row, int turn, C mu, C scale, int side) {
+    C sum = warp_sum(lane < warps ? sums[side][0][lane] : (C)0), dot = warp_sum(lane < warps ? sums[side][1][lane] : (C)0);
+    finish(row, turn, mu, scale, sum, dot);
+  };
+  int turn = 0, side = 0, turn_before = 0;
+  i64 before = -1;
+  C next_mu = row < rows ? mean[row] : (C)0, next_scale = row < rows ? rstd[row] : (C)0, mu_before = 0, scale_before = 0;
+  ask(row, 0);
+  for (; row < rows; row += step) {
+    int next_turn = turn + 1 == turns ? 0 : turn + 1;
+    ask(row + step, next_turn);
+    if (added && out && (by_warp || before >= 0)) hold(by_warp ? row : before);
+    C mu = next_mu, scale = next_scale, sum = 0, dot = 0;
+    if (row + step < rows) {
+      next_mu = mean[row + step];
+      next_scale = rstd[row + step];
+    }
+    wait_for_all_but<1>();
+#pragma unroll
+    for (int j = 0; j < kept; ++j) {
+      if (Rows::at(j) >= packs) continue;
+      Pack<T> grads = *Rows::slot(turn, j), values = *Rows::slot(turn, kept + j);
+#pragma unroll
+      for (int k = 0; k < wide; ++k) {
+        C g = (C)load(grads.v[k]), to_x = g * (C)load(weights[j].v[k]), hat = ((C)load(values.v[k]) - mu) * scale;
+        dw[j][k] += g * hat;
+        db[j][k] += g;
         sum += to_x;
         dot += to_x * hat;
       }
     }
-    if (!out) continue;
-    Team<by_warp>::sum(sum, dot);
-    sum /= (C)length;
-    dot /= (C)length;
-#pragma unroll
-    for (int j = 0; j < kept; ++j) {
-      if (Row::at(j) >= packs) continue;
-      Pack<T> y;
-#pragma unroll
-      for (int k = 0; k < wide; ++k) {
-        C value = scale * (scaled(j, k) - sum - normal(j, k) * dot);
-        if (added) value += (C)load(before[j].v[k]);
-        y.v[k] = Store<T>::from(value);
+    if (out) {
+      sum = warp_sum(sum);
+      dot = warp_sum(dot);
+      if (by_warp) {
+        finish(row, turn, mu, scale, sum, dot);
+      } else {
+        if (lane == 0) {
+          sums[side][0][warp] = sum;
+          sums[side][1][warp] = dot;
+        }
+        if (before >= 0) finish_before(before, turn_before, mu_before, scale_before, side ^ 1);
+        __syncthreads();
+        side ^= 1;
+        before = row;
+        turn_before = turn;
+        mu_before = mu;
+        scale_before = scale;
       }
-      result[Row::at(j)] = y;
     }
+    turn = next_turn;
+  }
+  if (!by_warp && before >= 0) {
+    if (added) hold(before);
+    finish_before(before, turn_before, mu_before, scale_before, side ^ 1);
   }
   if (!parts) return;
   C *own = parts + (i64)blockIdx.x * 2 * length;
   if (!by_warp) {
 #pragma unroll
     for (int j = 0; j < kept; ++j) {
-      if (Row::at(j) >= packs) continue;
+      if (Rows::at(j) >= packs) continue;
 #pragma unroll
       for (int k = 0; k < wide; ++k) {
-        own[Row::at(j) * wide + k] = dw[j * wide + k];
-        own[length + Row::at(j) * wide + k] = db[j * wide + k];
+        own[Rows::at(j) * wide + k] = dw[j][k];
+        own[length + Rows::at(j) * wide + k] = db[j][k];
       }
     }
     return;
   }
-  // One warp after the other adds its sums to the block's, so that their order never varies.
-  __shared__ C sums[2][kept * wide][32];
-  int lane = threadIdx.x & 31, warps = blockDim.x >> 5;
-  for (int turn = 0; turn < warps; ++turn) {
-    if (turn == threadIdx.x >> 5) {
+  // One warp after the other adds its sums to the block's, so that their order never varies. They
+  // lie where the rows were: [2, kept, wide, 32].
+  __syncthreads();
+  C *all = (C *)Rows::slot(0, 0) - threadIdx.x * wide * sizeof(T) / sizeof(C);
+  for (int owner = 0; owner < warps; ++owner) {
+    if (owner == warp) {
 #pragma unroll
       for (int j = 0; j < kept * wide; ++j) {
-        sums[0][j][lane] = (turn ? sums[0][j][lane] : (C)0) + dw[j];
-        sums[1][j][lane] = (turn ? sums[1][j][lane] : (C)0) + db[j];
+        C *to = all + j * 32 + lane;
+        to[0] = (owner ? to[0] : (C)0) + dw[j / wide][j % wide];
+        to[kept * wide * 32] = (owner ? to[kept * wide * 32] : (C)0) + db[j / wide][j % wide];
       }
     }
     __syncthreads();
   }
-  for (i64 i = threadIdx.x; i < length; i += blockDim.x) {
-    int pack = (int)i / wide, place = pack / 32 * wide + (int)i % wide;
-    own[i] = sums[0][place][pack & 31];
-    own[length + i] = sums[1][place][pack & 31];
+  for (int i = threadIdx.x; i < length; i += blockDim.x) {
+    int pack = i / wide, place = (pack / 32 * wide + i % wide) * 32 + (pack & 31);
+    own[i] = all[place];
+    own[length + i] = all[kept * wide * 32 + place];
   }
 }
 
@@ -306,13 +424,23 @@ __device__ void add_parts(i64 count, i64 length, const typename Compute<T>::numb
 
 #define LAYER_NORM(type)                                                                                                  \
   KERNEL(layer_norm_##type)(i64 rows, i64 length, f64 eps, const type *x, const type *weight, const type *bias, type *out, \
-                            Compute<type>::number *mean, Compute<type>::number *rstd) {                                   \
-    forward<type>(rows, length, eps, x, weight, bias, out, mean, rstd);                                                   \
-  }                                                                                                                       \
-  KERNEL(layer_norm_by_warp_##type)(i64 rows, i64 length, f64 eps, const type *x, const type *weight, const type *bias,   \
-                                    type *out, Compute<type>::number *mean, Compute<type>::number *rstd) {                \
-    forward_packed<type, true>(rows, length, eps, x, weight, bias, out, mean, rstd);                                      \
-  }                                                                                                                       \
+                            Compute<type>::number *mean, Compute<type>::number *rstd) {                                    \
+    forward<type, false>(rows, length, eps, x, x, out, weight, bias, out, mean, rstd);                                     \
+  }                                                                                                                        \
+  KERNEL(layer_norm_by_warp_##type)(i64 rows, i64 length, f64 eps, const type *x, const type *weight, const type *bias,    \
+                                    type *out, Compute<type>::number *mean, Compute<type>::number *rstd) {                 \
+    forward_packed<type, true, false>(rows, length, eps, x, x, out, weight, bias, out, mean, rstd);                        \
+  }                                                                                                                        \
+  KERNEL_OF(512, add_layer_norm_##type)(i64 rows, i64 length, f64 eps, const type *x, const type *weight,                  \
+                                        const type *bias, type *out, Compute<type>::number *mean,                          \
+                                        Compute<type>::number *rstd, const type *other, type *sum) {                       \
+    forward<type, true>(rows, length, eps, x, other, sum, weight, bias, out, mean, rstd);                                  \
+  }                                                                                                                        \
+  KERNEL_BY(256, 3, add_layer_norm_by_warp_##type)(i64 rows, i64 length, f64 eps, const type *x, const type *weight,       \
+                                                   const type *bias, type *out, Compute<type>::number *mean,               \
+                                                   Compute<type>::number *rstd, const type *other, type *sum) {            \
+    forward_packed<type, true, true>(rows, length, eps, x, other, sum, weight, bias, out, mean, rstd);                     \
+  }                                                                                                                        \
   KERNEL(layer_norm_backward_##type)(i64 rows, i64 length, const type *grad, const type *x,                               \
                                      const Compute<type>::number *mean, const Compute<type>::number *rstd,                \
                                      const type *weight, type *out, i64 added) {                                          \
@@ -322,13 +450,13 @@ __device__ void add_parts(i64 count, i64 length, const typename Compute<T>::numb
                                                         const Compute<type>::number *mean,                                \
                                                         const Compute<type>::number *rstd, const type *weight, type *out, \
                                                         i64 added, Compute<type>::number *parts) {                        \
-    backward_packed<type, true>(rows, length, grad, x, mean, rstd, weight, out, added, parts);                            \
+    backward_packed<type, true, 4>(rows, length, grad, x, mean, rstd, weight, out, added, parts);                         \
   }                                                                                                                       \
   KERNEL_OF(512, layer_norm_backward_by_block_##type)(i64 rows, i64 length, const type *grad, const type *x,              \
                                                       const Compute<type>::number *mean,                                  \
                                                       const Compute<type>::number *rstd, const type *weight, type *out,   \
                                                       i64 added, Compute<type>::number *parts) {                          \
-    backward_packed<type, false>(rows, length, grad, x, mean, rstd, weight, out, added, parts);                           \
+    backward_packed<type, false, 4>(rows, length, grad, x, mean, rstd, weight, out, added, parts);                        \
   }                                                                                                                       \
   KERNEL(layer_norm_parameters_##type)(i64 rows, i64 length, const type *grad, const type *x,                             \
                                        const Compute<type>::number *mean, const Compute<type>::number *rstd,              \
@@ -343,3 +471,17 @@ LAYER_NORM(f32)
 LAYER_NORM(f64)
 LAYER_NORM(f16)
 LAYER_NORM(bf16)
+
+// Halves have twice as many elements in a pack: with two packs a thread has the registers for all.
+#define LAYER_NORM_OF_HALVES(type)                                                                                           \
+  KERNEL_OF(512, layer_norm_ahead_##type)(i64 rows, i64 length, f64 eps, const type *x, const type *weight,                  \
+                                          const type *bias, type *out, f32 *mean, f32 *rstd) {                               \
+    forward_ahead<type>(rows, length, eps, x, weight, bias, out, mean, rstd);                                                \
+  }                                                                                                                          \
+  KERNEL_OF(512, layer_norm_backward_by_wide_block_##type)(i64 rows, i64 length, const type *grad, const type *x,            \
+                                                           const f32 *mean, const f32 *rstd, const type *weight, type *out, \
+                                                           i64 added, f32 *parts) {                                          \
+    backward_packed<type, false, 2>(rows, length, grad, x, mean, rstd, weight, out, added, parts);                           \
+  }
+LAYER_NORM_OF_HALVES(f16)
+LAYER_NORM_OF_HALVES(bf16)

@@ -29,15 +29,6 @@ template <typename C> __device__ C block_largest(C value) {
   return value;
 }
 
-template <typename C> __device__ C lowest();
-template <> __device__ __forceinline__ f32 lowest<f32>() { return __int_as_float((int)0xff800000); }
-template <> __device__ __forceinline__ f64 lowest<f64>() { return __longlong_as_double((i64)0xfff0000000000000ull); }
-// As exact as the scores are.
-template <typename T> __device__ __forceinline__ typename Compute<T>::number exponential(typename Compute<T>::number x);
-template <> __device__ __forceinline__ f32 exponential<f32>(f32 x) { return expf(x); }
-template <> __device__ __forceinline__ f64 exponential<f64>(f64 x) { return exp(x); }
-template <> __device__ __forceinline__ f32 exponential<bf16>(f32 x) { return __expf(x); }
-
 template <typename T> __device__ __forceinline__ f64 share(const T *weights, i64 at) { return weights ? (f64)load(weights[at]) : 1.0; }
 
 __device__ __forceinline__ bool counts_for(const Terms &terms, i64 target) {

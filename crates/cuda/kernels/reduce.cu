@@ -329,8 +329,9 @@ __device__ void fold_rows(i64 outputs, i64 parts, const Strided &outer, int team
 }
 
 // Sums down the columns of rows that begin `step` elements apart: a thread takes the columns of a
-// pack, a block the rows of a part. The second run joins the parts.
-template <typename T> __device__ void sum_columns(i64 columns, i64 rows, i64 step, i64 parts, const T *x, f64 *states) {
+// pack, a block the rows of a part. The second run joins the parts; a single one is finished here.
+template <typename T>
+__device__ void sum_columns(i64 columns, i64 rows, i64 step, i64 parts, const Ask &ask, i32 out_code, const T *x, void *out, f64 *states) {
   const int wide = 16 / sizeof(T), warps = 8;
   __shared__ f64 sums[warps][32 * wide];
   int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
@@ -361,7 +362,8 @@ template <typename T> __device__ void sum_columns(i64 columns, i64 rows, i64 ste
     if (column >= columns) return;
     f64 sum = 0;
     for (int j = 0; j < warps; ++j) sum += sums[j][i];
-    states[blockIdx.y * columns + column] = sum;
+    if (parts == 1) Sums::finish({sum}, out, column, out_code, ask);
+    else states[blockIdx.y * columns + column] = sum;
   }
 }
 
@@ -458,8 +460,9 @@ ROWS_OF(moments, Moments)
 ROWS_OF(place, Place<f64>)
 
 #define COLUMNS(type)                                                                                               \
-  KERNEL_OF(256, sums_columns_##type)(i64 columns, i64 rows, i64 step, i64 parts, const type *x, f64 *states) {     \
-    sum_columns<type>(columns, rows, step, parts, x, states);                                                       \
+  KERNEL_OF(256, sums_columns_##type)(i64 columns, i64 rows, i64 step, i64 parts, i32 mode, f64 a, f64 b, i32 code, \
+                                      const type *x, void *out, f64 *states) {                                      \
+    sum_columns<type>(columns, rows, step, parts, Ask{mode, rows, a, b, true}, code, x, out, states);                \
   }
 COLUMNS(f32)
 COLUMNS(f16)

@@ -1,123 +1,128 @@
 // Softmax and its logarithm along lines of `length` elements, and their derivatives. `outer`
-// locates the lines; strides along them are in elements. Two ways: a team of threads a line where
-// its elements are neighbours (a warp, or the block if lines are long), and blocks of 32
-// neighbouring lines otherwise.
+// locates the lines; strides along them are in elements. Three ways: a warp or a block a line where
+// its elements are neighbours, and blocks of 32 neighbouring lines otherwise.
 
-template <typename C> struct Least;
-template <> struct Least<f32> { static __device__ f32 value() { return __int_as_float(0xff800000); } };
-template <> struct Least<f64> { static __device__ f64 value() { return __longlong_as_double(0xfff0000000000000LL); } };
-
-// Halves keep less than the fast exponential gives.
-template <typename T> __device__ __forceinline__ typename Compute<T>::number exponential(typename Compute<T>::number x) {
-  if constexpr (sizeof(T) == 2) return __expf(x);
-  else return ::exp(x);
-}
-
-// A NaN is left for the exponentials to carry.
-struct Larger {
-  template <typename C> static __device__ C of(C a, C b) { return b > a ? b : a; }
-};
-struct Plus {
-  template <typename C> static __device__ C of(C a, C b) { return a + b; }
-};
-
-// Folds the values of a team, a warp or the whole block; every thread has the result.
-template <typename F, typename C> __device__ __forceinline__ C team_fold(C value, C start, bool warp_alone) {
-  __shared__ C warps[32];
-  for (int distance = 16; distance > 0; distance >>= 1) value = F::of(value, __shfl_xor_sync(~0u, value, distance));
-  if (warp_alone) return value;
-  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  __syncthreads();
-  if (lane == 0) warps[warp] = value;
-  __syncthreads();
-  value = lane < (blockDim.x >> 5) ? warps[lane] : start;
-  for (int distance = 16; distance > 0; distance >>= 1) value = F::of(value, __shfl_xor_sync(~0u, value, distance));
-  return value;
-}
-
-// A thread's share of a line. Dense lines go 16 bytes at a time, and the first packs, asked for at
-// once, stay in registers, so that a line of up to 4 packs a thread is read once.
-template <typename T> struct Line {
-  static const int kept = 4, wide = 16 / sizeof(T);
-  Pack<T> own[kept];
-  const T *line;
-  i64 length, stride, packs;
-  int lane, team;
-
-  __device__ Line(const T *line, i64 length, i64 stride, bool packed, int lane, int team)
-      : line(line), length(length), stride(stride), packs(packed ? length / wide : 0), lane(lane), team(team) {
-#pragma unroll
-    for (int j = 0; j < kept; ++j) {
-      i64 i = lane + (i64)j * team;
-      if (i < packs) own[j] = ((const Pack<T> *)line)[i];
-    }
-  }
-
-  // Calls `use(i, pack i)` for the thread's packs.
-  template <typename Use> __device__ __forceinline__ void each_pack(Use use) const {
-#pragma unroll
-    for (int j = 0; j < kept; ++j) {
-      i64 i = lane + (i64)j * team;
-      if (i < packs) use(i, own[j]);
-    }
-    for (i64 i = lane + (i64)kept * team; i < packs; i += team) use(i, ((const Pack<T> *)line)[i]);
-  }
-
-  // Calls `use(i, pack i, pack i of other)` for the thread's packs of two lines of one length.
-  template <typename Use> __device__ __forceinline__ void each_pack_with(const Line &other, Use use) const {
-#pragma unroll
-    for (int j = 0; j < kept; ++j) {
-      i64 i = lane + (i64)j * team;
-      if (i < packs) use(i, own[j], other.own[j]);
-    }
-    for (i64 i = lane + (i64)kept * team; i < packs; i += team) use(i, ((const Pack<T> *)line)[i], ((const Pack<T> *)other.line)[i]);
-  }
-
-  // Calls `use(x)` for the thread's elements.
-  template <typename Use> __device__ __forceinline__ void each(Use use) const {
-    typedef typename Compute<T>::number C;
-    if (!packs) {
-      for (i64 i = lane; i < length; i += team) use((C)load(line[i * stride]));
-      return;
-    }
-    each_pack([&](i64, const Pack<T> &pack) {
-#pragma unroll
-      for (int k = 0; k < wide; ++k) use((C)load(pack.v[k]));
-    });
-  }
-};
-
-template <typename T>
-__device__ void softmax_lines(i64 lines, i64 length, const Strided &outer, i64 x_step, i64 out_step, bool log, int team, const T *x,
-                              T *out) {
+// A thread's share of a line that begins at a multiple of 16 bytes and is as long as one, taken 16
+// bytes at a time. The first packs, asked for at once, are held in registers as the numbers that
+// are computed in, few enough for many threads to be there at once: 16 of them, or four packs where
+// a warp takes a line. A line that has no more is read once; the rest of a longer one is read again
+// from the caches.
+template <typename T, bool by_warp> struct Share {
   typedef typename Compute<T>::number C;
-  const int wide = 16 / sizeof(T);
-  int teams = blockDim.x / team, lane = threadIdx.x % team;
-  bool warp_alone = team == 32;
-  for (i64 index = (i64)blockIdx.x * teams + threadIdx.x / team; index < lines; index += (i64)gridDim.x * teams) {
+  static const int wide = 16 / sizeof(T), kept = by_warp ? 4 : 16 / wide;
+  C own[kept][wide];
+  const Pack<T> *line;
+  i64 packs;
+
+  __device__ __forceinline__ static i64 at(int j) { return Team<by_warp>::place() + (i64)j * Team<by_warp>::threads(); }
+
+  __device__ __forceinline__ Share(const T *in, i64 length) : line((const Pack<T> *)in), packs(length / wide) {
+    Pack<T> first[kept];
+#pragma unroll
+    for (int j = 0; j < kept; ++j)
+      if (at(j) < packs) first[j] = line[at(j)];
+#pragma unroll
+    for (int j = 0; j < kept; ++j) unpack(first[j], own[j]);
+  }
+
+  __device__ __forceinline__ static void unpack(const Pack<T> &pack, C (&values)[wide]) {
+#pragma unroll
+    for (int k = 0; k < wide; ++k) values[k] = (C)load(pack.v[k]);
+  }
+
+  // Calls `use(i, pack i)` for what is held, which it may change.
+  template <typename Use> __device__ __forceinline__ void each_own(Use use) {
+#pragma unroll
+    for (int j = 0; j < kept; ++j)
+      if (at(j) < packs) use(at(j), own[j]);
+  }
+
+  // Calls `use(i, pack i)` for the rest, read again.
+  template <typename Use> __device__ __forceinline__ void each_other(Use use) const {
+    for (i64 i = at(kept); i < packs; i += Team<by_warp>::threads()) {
+      C values[wide];
+      unpack(line[i], values);
+      use(i, values);
+    }
+  }
+
+  template <typename Use> __device__ __forceinline__ void each(Use use) {
+    each_own(use);
+    each_other(use);
+  }
+
+  // Calls `use(i, pack i, pack i of other)` for two lines of one length.
+  template <typename Use> __device__ __forceinline__ void each_with(Share &other, Use use) {
+#pragma unroll
+    for (int j = 0; j < kept; ++j)
+      if (at(j) < packs) use(at(j), own[j], other.own[j]);
+    for (i64 i = at(kept); i < packs; i += Team<by_warp>::threads()) {
+      C values[wide], others[wide];
+      unpack(line[i], values);
+      unpack(other.line[i], others);
+      use(i, values, others);
+    }
+  }
+
+  // Packs numbers up at `to`.
+  __device__ __forceinline__ static void store(T *to, i64 i, const C (&values)[wide]) {
+    Pack<T> pack;
+#pragma unroll
+    for (int k = 0; k < wide; ++k) pack.v[k] = Store<T>::from(values[k]);
+    ((Pack<T> *)to)[i] = pack;
+  }
+};
+
+template <typename T, bool by_warp>
+__device__ void softmax_lines(i64 lines, i64 length, const Strided &outer, i64 x_step, i64 out_step, bool log, const T *x, T *out) {
+  typedef typename Compute<T>::number C;
+  typedef Team<by_warp> Ours;
+  typedef Share<T, by_warp> Line;
+  for (i64 index = Ours::first(); index < lines; index += Ours::teams()) {
     i64 at[2];
     locate<2>(outer, index, at);
     const T *from = x + at[0];
     T *to = out + at[1];
-    bool packed = x_step == 1 && out_step == 1 && length % wide == 0 && aligned(from) && aligned(to);
-    Line<T> line(from, length, x_step, packed, lane, team);
-    C top = Least<C>::value();
-    line.each([&](C value) { top = Larger::of(top, value); });
-    top = team_fold<Larger>(top, Least<C>::value(), warp_alone);
-    C total = 0;
-    line.each([&](C value) { total += exponential<T>(value - top); });
-    total = team_fold<Plus>(total, (C)0, warp_alone);
-    C scale = (C)1 / total, shift = ::log(total);
-    auto result = [&](C value) { return Store<T>::from(log ? value - top - shift : exponential<T>(value - top) * scale); };
-    if (!packed) {
-      for (i64 i = lane; i < length; i += team) to[i * out_step] = result((C)load(from[i * x_step]));
+    C top = lowest<C>(), total = 0;
+    if (x_step != 1 || out_step != 1 || length % Line::wide != 0 || !aligned(from) || !aligned(to)) {
+      for (i64 i = Ours::place(); i < length; i += Ours::threads()) top = Larger::of(top, (C)load(from[i * x_step]));
+      top = Ours::template fold<Larger>(top, lowest<C>());
+      for (i64 i = Ours::place(); i < length; i += Ours::threads()) total += exponential<T>((C)load(from[i * x_step]) - top);
+      total = Ours::sum(total, 1);
+      C scale = (C)1 / total, shift = ::log(total);
+      for (i64 i = Ours::place(); i < length; i += Ours::threads()) {
+        C value = (C)load(from[i * x_step]) - top;
+        to[i * out_step] = Store<T>::from(log ? value - shift : exponential<T>(value) * scale);
+      }
       continue;
     }
-    line.each_pack([&](i64 i, const Pack<T> &pack) {
-      Pack<T> y;
+    Line line(from, length);
+    line.each([&](i64, C(&values)[Line::wide]) {
 #pragma unroll
-      for (int k = 0; k < wide; ++k) y.v[k] = result((C)load(pack.v[k]));
-      ((Pack<T> *)to)[i] = y;
+      for (int k = 0; k < Line::wide; ++k) top = Larger::of(top, values[k]);
+    });
+    top = Ours::template fold<Larger>(top, lowest<C>());
+    // What is held becomes its exponential, or its distance from the largest for the logarithm.
+    auto add = [&](i64, C(&values)[Line::wide]) {
+#pragma unroll
+      for (int k = 0; k < Line::wide; ++k) {
+        C below = values[k] - top, exponent = exponential<T>(below);
+        total += exponent;
+        values[k] = log ? below : exponent;
+      }
+    };
+    line.each(add);
+    total = Ours::sum(total, 1);
+    C scale = (C)1 / total, shift = ::log(total);
+    auto finish = [&](i64 i, C(&values)[Line::wide]) {
+#pragma unroll
+      for (int k = 0; k < Line::wide; ++k) values[k] = log ? values[k] - shift : values[k] * scale;
+      Line::store(to, i, values);
+    };
+    line.each_own(finish);
+    line.each_other([&](i64 i, C(&values)[Line::wide]) {
+      add(i, values);
+      finish(i, values);
     });
   }
 }
@@ -131,39 +136,36 @@ __device__ __forceinline__ typename Compute<T>::number gradient(bool log, typena
   return log ? grad - exponential<T>(y) * sum : y * (grad - sum);
 }
 
-template <typename T>
-__device__ void backward_lines(i64 lines, i64 length, const Strided &outer, i64 grad_step, i64 y_step, i64 out_step, bool log, int team,
+template <typename T, bool by_warp>
+__device__ void backward_lines(i64 lines, i64 length, const Strided &outer, i64 grad_step, i64 y_step, i64 out_step, bool log,
                                const T *grad, const T *y, T *out) {
   typedef typename Compute<T>::number C;
-  const int wide = 16 / sizeof(T);
-  int teams = blockDim.x / team, lane = threadIdx.x % team;
-  for (i64 index = (i64)blockIdx.x * teams + threadIdx.x / team; index < lines; index += (i64)gridDim.x * teams) {
+  typedef Team<by_warp> Ours;
+  typedef Share<T, by_warp> Line;
+  for (i64 index = Ours::first(), turn = 0; index < lines; index += Ours::teams(), turn ^= 1) {
     i64 at[3];
     locate<3>(outer, index, at);
     const T *g = grad + at[0], *v = y + at[1];
     T *to = out + at[2];
-    bool packed = grad_step == 1 && y_step == 1 && out_step == 1 && length % wide == 0 && aligned(g) && aligned(v) && aligned(to);
-    Line<T> grads(g, length, grad_step, packed, lane, team), values(v, length, y_step, packed, lane, team);
     C total = 0;
-    if (packed) {
-      grads.each_pack_with(values, [&](i64, const Pack<T> &a, const Pack<T> &b) {
-#pragma unroll
-        for (int k = 0; k < wide; ++k) total += term<C>(log, load(a.v[k]), load(b.v[k]));
-      });
-    } else {
-      for (i64 i = lane; i < length; i += team) total += term<C>(log, load(g[i * grad_step]), load(v[i * y_step]));
-    }
-    total = team_fold<Plus>(total, (C)0, team == 32);
-    if (!packed) {
-      for (i64 i = lane; i < length; i += team)
+    bool packed = grad_step == 1 && y_step == 1 && out_step == 1 && length % Line::wide == 0;
+    if (!packed || !aligned(g) || !aligned(v) || !aligned(to)) {
+      for (i64 i = Ours::place(); i < length; i += Ours::threads()) total += term<C>(log, load(g[i * grad_step]), load(v[i * y_step]));
+      total = Ours::sum(total, turn);
+      for (i64 i = Ours::place(); i < length; i += Ours::threads())
         to[i * out_step] = Store<T>::from(gradient<T>(log, load(g[i * grad_step]), load(v[i * y_step]), total));
       continue;
     }
-    grads.each_pack_with(values, [&](i64 i, const Pack<T> &a, const Pack<T> &b) {
-      Pack<T> result;
+    Line grads(g, length), values(v, length);
+    grads.each_with(values, [&](i64, C(&a)[Line::wide], C(&b)[Line::wide]) {
 #pragma unroll
-      for (int k = 0; k < wide; ++k) result.v[k] = Store<T>::from(gradient<T>(log, load(a.v[k]), load(b.v[k]), total));
-      ((Pack<T> *)to)[i] = result;
+      for (int k = 0; k < Line::wide; ++k) total += term<C>(log, a[k], b[k]);
+    });
+    total = Ours::sum(total, turn);
+    grads.each_with(values, [&](i64 i, C(&a)[Line::wide], C(&b)[Line::wide]) {
+#pragma unroll
+      for (int k = 0; k < Line::wide; ++k) a[k] = gradient<T>(log, a[k], b[k], total);
+      Line::store(to, i, a);
     });
   }
 }
@@ -193,7 +195,7 @@ __device__ void softmax_columns(i64 lines, i64 length, const Strided &outer, i64
     locate<2>(outer, index < lines ? index : first, at);
     const T *from = x + at[0];
     T *to = out + at[1];
-    C top = Least<C>::value(), total = 0;
+    C top = lowest<C>(), total = 0;
     for (i64 i = warp; i < own; i += WARPS) top = Larger::of(top, (C)load(from[i * x_step]));
     top = across_warps<Larger>(top);
     for (i64 i = warp; i < own; i += WARPS) total += exponential<T>((C)load(from[i * x_step]) - top);
@@ -224,17 +226,30 @@ __device__ void backward_columns(i64 lines, i64 length, const Strided &outer, i6
   }
 }
 
-// A team of 1 stands for blocks of neighbouring lines.
-#define SOFTMAX(type)                                                                                                               \
-  KERNEL_OF(512, softmax_##type)(i64 lines, i64 length, Strided outer, i64 x_step, i64 out_step, i32 log, i32 team,                 \
-                                            const type *x, type *out) {                                                             \
-    if (team == 1) softmax_columns<type>(lines, length, outer, x_step, out_step, log, x, out);                                      \
-    else softmax_lines<type>(lines, length, outer, x_step, out_step, log, team, x, out);                                            \
-  }                                                                                                                                 \
-  KERNEL_OF(512, softmax_backward_##type)(i64 lines, i64 length, Strided outer, i64 grad_step, i64 y_step,                          \
-                                                     i64 out_step, i32 log, i32 team, const type *grad, const type *y, type *out) { \
-    if (team == 1) backward_columns<type>(lines, length, outer, grad_step, y_step, out_step, log, grad, y, out);                    \
-    else backward_lines<type>(lines, length, outer, grad_step, y_step, out_step, log, team, grad, y, out);                          \
+#define SOFTMAX(type)                                                                                                            \
+  KERNEL_BY(128, 6, softmax_by_warp_##type)(i64 lines, i64 length, Strided outer, i64 x_step, i64 out_step, i32 log, const type *x, \
+                                         type *out) {                                                                            \
+    softmax_lines<type, true>(lines, length, outer, x_step, out_step, log, x, out);                                              \
+  }                                                                                                                              \
+  KERNEL_BY(512, 3, softmax_##type)(i64 lines, i64 length, Strided outer, i64 x_step, i64 out_step, i32 log, const type *x,         \
+                                 type *out) {                                                                                    \
+    softmax_lines<type, false>(lines, length, outer, x_step, out_step, log, x, out);                                             \
+  }                                                                                                                              \
+  KERNEL_OF(256, softmax_columns_##type)(i64 lines, i64 length, Strided outer, i64 x_step, i64 out_step, i32 log, const type *x, \
+                                         type *out) {                                                                            \
+    softmax_columns<type>(lines, length, outer, x_step, out_step, log, x, out);                                                  \
+  }                                                                                                                              \
+  KERNEL_BY(128, 6, softmax_backward_by_warp_##type)(i64 lines, i64 length, Strided outer, i64 grad_step, i64 y_step, i64 out_step, \
+                                                  i32 log, const type *grad, const type *y, type *out) {                         \
+    backward_lines<type, true>(lines, length, outer, grad_step, y_step, out_step, log, grad, y, out);                            \
+  }                                                                                                                              \
+  KERNEL_BY(512, 2, softmax_backward_##type)(i64 lines, i64 length, Strided outer, i64 grad_step, i64 y_step, i64 out_step,         \
+                                          i32 log, const type *grad, const type *y, type *out) {                                 \
+    backward_lines<type, false>(lines, length, outer, grad_step, y_step, out_step, log, grad, y, out);                           \
+  }                                                                                                                              \
+  KERNEL_OF(256, softmax_backward_columns_##type)(i64 lines, i64 length, Strided outer, i64 grad_step, i64 y_step, i64 out_step, \
+                                                  i32 log, const type *grad, const type *y, type *out) {                         \
+    backward_columns<type>(lines, length, outer, grad_step, y_step, out_step, log, grad, y, out);                                \
   }
 SOFTMAX(f32)
 SOFTMAX(f64)

@@ -118,4 +118,23 @@ impl Properties {
             _ => 4 * MIB,
         }
     }
+
+    /// Bytes of shared memory that a block can ask for.
+    ///
+    /// ```
+    /// use plimsoll_cuda::Properties;
+    /// let bytes = |word| Properties::named(word).map(|gpu| gpu.block_shared_bytes());
+    /// assert_eq!((bytes("h200"), bytes("a100")), (Some(227 << 10), Some(163 << 10)));
+    /// ```
+    pub fn block_shared_bytes(&self) -> usize {
+        let kib = match self.capability {
+            80 | 87 => 163,
+            86 | 89 | 120.. => 99,
+            90..120 => 227,
+            75 => 64,
+            70..80 => 96,
+            _ => 48,
+        };
+        kib << 10
+    }
 }

@@ -56,6 +56,7 @@ pub static ATTENTION_PACKED_F16_64: KernelSource = source!(
         "tail.cuh",
         "attention.cuh",
         "tensor_cores.cuh",
+        "fetch.cuh",
         "attention_packed.cuh",
         "attention_warps.cuh",
         "attention_packed.cu"
@@ -69,6 +70,7 @@ pub static ATTENTION_PACKED_F16_128: KernelSource = source!(
         "tail.cuh",
         "attention.cuh",
         "tensor_cores.cuh",
+        "fetch.cuh",
         "attention_packed.cuh",
         "attention_warps.cuh",
         "attention_packed.cu"
@@ -83,6 +85,7 @@ pub static ATTENTION_GROUPS_F16_64: KernelSource = source!(
         "tail.cuh",
         "attention.cuh",
         "tensor_cores.cuh",
+        "fetch.cuh",
         "attention_packed.cuh",
         "attention_warpgroups.cuh",
         "attention_packed.cu"
@@ -96,6 +99,7 @@ pub static ATTENTION_PACKED_BF16_64: KernelSource = source!(
         "tail.cuh",
         "attention.cuh",
         "tensor_cores.cuh",
+        "fetch.cuh",
         "attention_packed.cuh",
         "attention_warps.cuh",
         "attention_packed.cu"
@@ -109,6 +113,7 @@ pub static ATTENTION_PACKED_BF16_128: KernelSource = source!(
         "tail.cuh",
         "attention.cuh",
         "tensor_cores.cuh",
+        "fetch.cuh",
         "attention_packed.cuh",
         "attention_warps.cuh",
         "attention_packed.cu"
@@ -123,6 +128,7 @@ pub static ATTENTION_GROUPS_BF16_64: KernelSource = source!(
         "tail.cuh",
         "attention.cuh",
         "tensor_cores.cuh",
+        "fetch.cuh",
         "attention_packed.cuh",
         "attention_warpgroups.cuh",
         "attention_packed.cu"
@@ -141,8 +147,18 @@ pub static CONV_DEPTHWISE: KernelSource =
 /// Copies and conversions.
 pub static COPY: KernelSource = source!("copy");
 /// The likelihood of target classes.
-pub static CROSS_ENTROPY: KernelSource =
-    source!("cross_entropy", ["halves.cuh", "block.cuh", "cross_entropy.cu"]);
+pub static CROSS_ENTROPY: KernelSource = source!(
+    "cross_entropy",
+    [
+        "halves.cuh",
+        "block.cuh",
+        "exponential.cuh",
+        "fetch.cuh",
+        "lines.cuh",
+        "ahead.cuh",
+        "cross_entropy.cu"
+    ]
+);
 /// New elements.
 pub static FILL: KernelSource = source!("fill");
 /// Group normalisation.
@@ -150,7 +166,7 @@ pub static GROUP_NORM: KernelSource =
     source!("group_norm", ["halves.cuh", "block.cuh", "group_norm.cu"]);
 /// Cross entropy of a linear map's results.
 pub static LINEAR_CROSS_ENTROPY: KernelSource =
-    source!("linear_cross_entropy", ["block.cuh", "linear_cross_entropy.cu"]);
+    source!("linear_cross_entropy", ["block.cuh", "exponential.cuh", "linear_cross_entropy.cu"]);
 /// Distances of rows.
 pub static DISTANCE: KernelSource = source!("distance");
 /// Connectionist temporal classification.
@@ -162,7 +178,8 @@ pub static INDEX: KernelSource = source!("index");
 /// The cells of recurrent layers.
 pub static RECURRENT: KernelSource = source!("recurrent");
 /// Layer normalisation.
-pub static LAYER_NORM: KernelSource = source!("layer_norm", ["block.cuh", "layer_norm.cu"]);
+pub static LAYER_NORM: KernelSource =
+    source!("layer_norm", ["block.cuh", "fetch.cuh", "lines.cuh", "ahead.cuh", "layer_norm.cu"]);
 /// Losses of elements and targets.
 pub static LOSS: KernelSource = source!("loss");
 /// Norms of many tensors.
@@ -180,9 +197,10 @@ pub static REARRANGE: KernelSource = source!("rearrange");
 /// Pooling, and windows as columns.
 pub static POOL: KernelSource = source!("pool");
 /// Softmax and its derivatives.
-pub static SOFTMAX: KernelSource = source!("softmax");
+pub static SOFTMAX: KernelSource =
+    source!("softmax", ["block.cuh", "exponential.cuh", "lines.cuh", "softmax.cu"]);
 /// Elementwise kernels of one input.
-pub static UNARY: KernelSource = source!("unary");
+pub static UNARY: KernelSource = source!("unary", ["exponential.cuh", "unary.cu"]);
 /// Activations and their derivatives.
 pub static ACTIVATION: KernelSource = source!("activation", ["tail.cuh", "activation.cu"]);
 /// The rarer arithmetic on two operands.

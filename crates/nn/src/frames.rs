@@ -40,7 +40,7 @@ pub(crate) struct Entered {
 
 impl Entered {
     /// Begins a call. The guard must not outlive the borrow of `module`; it is dropped by
-    /// `Forward::call`, which has the module borrowed, and by nobody else.
+    /// `Forward::call` and by the layers' other calls, which have the module borrowed.
     pub(crate) fn enter(module: &dyn Module) -> Entered {
         let outer = FRAMES.with_borrow(|frames| frames.last().copied());
         let base = current_module();
@@ -56,7 +56,7 @@ impl Entered {
             }
             Some(Frame(outer)) => {
                 // SAFETY: a frame is pushed by `enter` and popped when its guard drops. The guard
-                // is a local of `Forward::call`, which borrows the module for longer than that and
+                // is a local of a call (`enter`), which borrows the module for longer than that and
                 // runs on this thread, so the module that the topmost frame points to is alive and
                 // borrowed now.
                 let outer = unsafe { &*outer };

@@ -99,6 +99,15 @@ pub fn clip_grad_norm_with(
     })
 }
 
+/// The norm of all gradients, and the float32 that they are to be divided by for it to be at most
+/// `max_norm`.
+pub(crate) fn norm_and_excess(parameters: &[Parameter], max_norm: f64) -> Result<(Tensor, Tensor)> {
+    let _plain = NoGrad::enter();
+    let total = total_norm(&gradients(parameters), 2.0)?;
+    let excess = total.to(DType::F32)?.add(1e-6)?.div(max_norm)?;
+    Ok((total, excess.clamp_with(ClampOptions::new().min(Scalar::from(1.0)))?))
+}
+
 /// Multiplies all gradients by a number of their device.
 fn scale(gradients: &[Tensor], factor: &Tensor) -> Result<()> {
     // float32 holds the factors of all dtypes but its double.

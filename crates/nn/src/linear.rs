@@ -1,8 +1,9 @@
 //! Linear and bilinear maps, and the layer that does nothing.
 
-use plimsoll_tensor::{Error, Parameter, Result, Tensor};
+use plimsoll_tensor::{Error, GeluOptions, Parameter, Result, Tensor};
 
 use crate::call::at_caller;
+use crate::frames::Entered;
 use crate::options::{layer_options, parameter, positive, truth};
 use crate::{Forward, Hooks, Module, init};
 
@@ -70,6 +71,28 @@ impl Linear {
             init::Nonlinearity::LeakyRelu(5.0f64.sqrt()),
         )?;
         even_bias(self.bias.as_ref(), self.in_features)
+    }
+
+    /// Runs on GELU of `input`, for which backward keeps `input` alone: see
+    /// [`Tensor::gelu_linear`]. Hooks see GELU's values; where there are any, those are kept too.
+    ///
+    /// ```
+    /// use plimsoll_nn::{Forward, Linear};
+    /// use plimsoll_tensor::{DType, GeluOptions, Tensor};
+    /// let (layer, x) = (Linear::new(3, 2)?, Tensor::ones(&[4, 3], DType::F32)?);
+    /// let y = layer.call_on_gelu(&x, GeluOptions::new())?;
+    /// assert!(y.allclose(&layer.call(&x.gelu()?)?)?);
+    /// # Ok::<(), plimsoll_tensor::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn call_on_gelu(&self, input: &Tensor, options: GeluOptions) -> Result<Tensor> {
+        let _site = at_caller();
+        if !self.hooks.is_empty() {
+            return self.call(&input.gelu_with(options)?);
+        }
+        let _entered = Entered::enter(self);
+        let bias = self.bias.as_ref().map(Parameter::tensor);
+        input.gelu_linear(&self.weight.tensor(), bias.as_ref(), options)
     }
 
     fn describe(&self) -> String {

@@ -7,6 +7,7 @@ use plimsoll_tensor::{
 };
 
 use crate::call::at_caller;
+use crate::frames::Entered;
 use crate::options::{layer_options, number, parameter, truth, tuple};
 use crate::stateless::layers;
 use crate::{Forward, Hooks, Module, init};
@@ -96,6 +97,35 @@ impl LayerNorm {
             truth(self.bias.is_some())
         )
     }
+
+    /// The sum of two tensors and its norm, in one reading of both: see [`Tensor::add_layer_norm`].
+    ///
+    /// ```
+    /// use plimsoll_nn::{Forward, LayerNorm};
+    /// use plimsoll_tensor::{DType, Tensor};
+    /// let norm = LayerNorm::new([3])?;
+    /// let (x, y) = (Tensor::arange(0, 3, 1, DType::F32)?, Tensor::ones(&[3], DType::F32)?);
+    /// let (sum, normed) = norm.call_on_sum(&x, &y)?;
+    /// assert!(sum.equal(&x.add(&y)?)? && normed.allclose(&norm.call(&sum)?)?);
+    /// # Ok::<(), plimsoll_tensor::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn call_on_sum(&self, x: &Tensor, y: &Tensor) -> Result<(Tensor, Tensor)> {
+        let _site = at_caller();
+        if !self.hooks.is_empty() {
+            // They see the sum.
+            let sum = x.add(y)?;
+            let normed = self.call(&sum)?;
+            return Ok((sum, normed));
+        }
+        let _entered = Entered::enter(self);
+        let (weight, bias) = (tensor(&self.weight), tensor(&self.bias));
+        x.add_layer_norm(y, &self.normalized_shape, self.arguments([&weight, &bias]))
+    }
+
+    fn arguments<'a>(&self, [weight, bias]: [&'a Option<Tensor>; 2]) -> LayerNormArguments<'a> {
+        LayerNormArguments { weight: weight.as_ref(), bias: bias.as_ref(), eps: self.eps }
+    }
 }
 
 impl Forward<&Tensor> for LayerNorm {
@@ -105,9 +135,7 @@ impl Forward<&Tensor> for LayerNorm {
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let _site = at_caller();
         let (weight, bias) = (tensor(&self.weight), tensor(&self.bias));
-        let arguments =
-            LayerNormArguments { weight: weight.as_ref(), bias: bias.as_ref(), eps: self.eps };
-        input.layer_norm_with(&self.normalized_shape, arguments)
+        input.layer_norm_with(&self.normalized_shape, self.arguments([&weight, &bias]))
     }
 }
 

@@ -232,6 +232,8 @@ pub struct Backward<'a> {
     pub saved_outputs: &'a [Option<Tensor>],
     /// Whether hooks gave any of the saved tensors: then their memory may be somebody else's too.
     pub hooked: bool,
+    /// Whether hooks look at the gradients of the outputs afterwards: then they are not written.
+    pub seen: bool,
     /// The gradient of each output; `None` counts as zeros.
     pub grads: &'a [Option<Tensor>],
     /// Which inputs want a gradient.

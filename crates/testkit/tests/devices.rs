@@ -5,7 +5,7 @@
 use plimsoll_tensor::{Device, Result, device};
 use plimsoll_testkit::checks::devices::{
     EVERYWHERE, ON_A_GPU, agreement, attention, convolutions, deterministic, expandable, faults,
-    gpu, graphs, indexing, memory, sorting, taking_back, targets, training,
+    gpu, graphs, indexing, memory, rows, sorting, taking_back, targets, training,
 };
 use plimsoll_testkit::subject;
 
@@ -232,6 +232,31 @@ fn graphs_share_pools_and_read_pinned_memory() -> Result<()> {
 #[test]
 fn a_dry_capture_takes_the_same() -> Result<()> {
     on_every_accelerator(graphs::a_dry_capture_takes_the_same)
+}
+
+#[test]
+fn norms_and_softmax_of_rows_agree_with_the_cpu() -> Result<()> {
+    on_every_accelerator(rows::norms_and_softmax_of_rows_agree_with_the_cpu)
+}
+
+#[test]
+fn losses_of_rows_agree_with_the_cpu() -> Result<()> {
+    on_every_accelerator(rows::losses_of_rows_agree_with_the_cpu)
+}
+
+#[test]
+fn sums_of_equal_rows_agree_with_the_cpu() -> Result<()> {
+    on_every_accelerator(rows::sums_of_equal_rows_agree_with_the_cpu)
+}
+
+#[test]
+fn sums_down_few_rows_agree_with_the_cpu() -> Result<()> {
+    on_every_accelerator(rows::sums_down_few_rows_agree_with_the_cpu)
+}
+
+#[test]
+fn gelu_agrees_with_the_cpu() -> Result<()> {
+    on_every_accelerator(rows::gelu_agrees_with_the_cpu)
 }
 
 /// Those that ask the most of memory and take little time, but for the one that fills a limit to

@@ -3,10 +3,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use plimsoll_memory::Site;
+use plimsoll_memory::{Site, with_site};
 use plimsoll_tensor::observe::{Range, range};
 use plimsoll_tensor::{Parameter, Result, Tensor};
 
+use crate::gradients::norm_and_excess;
 use crate::saved::Value;
 
 /// Tells optimizers apart.
@@ -70,6 +71,30 @@ pub trait Optimizer: Send {
     #[track_caller]
     fn step(&mut self) -> Result<()> {
         self.step_scaled(Scaling::default())
+    }
+
+    /// One step by gradients whose norm is bounded: [`clip_grad_norm_`](crate::clip_grad_norm_) and
+    /// [`Optimizer::step`], which read the gradients once less together. Gives the norm that the
+    /// gradients had. What they are divided by is a float32, for float64 too; an optimizer whose
+    /// steps need a closure refuses.
+    ///
+    /// ```
+    /// use plimsoll_nn::{Parameter, optim, optim::Optimizer};
+    /// use plimsoll_tensor::{DType, Tensor};
+    /// let weight = Parameter::new(&Tensor::ones(&[4], DType::F32)?)?;
+    /// let options = optim::SGDOptions::new().lr(1.0);
+    /// let mut optimizer = optim::SGD::new(vec![weight.clone()], options)?;
+    /// weight.tensor().mul(2.0)?.sum()?.backward()?;
+    /// assert_eq!(optimizer.step_clipped(1.0)?.item::<f32>()?, 4.0);
+    /// assert!(weight.tensor().to_vec::<f32>()?.iter().all(|x| (x - 0.5).abs() < 1e-6));
+    /// # Ok::<(), plimsoll_tensor::Error>(())
+    /// ```
+    #[track_caller]
+    fn step_clipped(&mut self, max_norm: f64) -> Result<Tensor> {
+        let (norm, excess) =
+            with_site(Site::caller(), || norm_and_excess(&self.parameters(), max_norm))?;
+        self.step_scaled(Scaling { grad_scale: Some(&excess), found_inf: None })?;
+        Ok(norm)
     }
 
     /// What it keeps and its groups, in PyTorch's layout: `state` by the numbers of the parameters,

@@ -80,11 +80,12 @@ impl TransformerEncoderLayer {
     fn run(&self, x: &Tensor, masks: AttentionMasks<'_>) -> Result<Tensor> {
         let attend = |x: &Tensor| attend(&self.self_attn, &self.dropout1, (x, x), masks);
         if self.options.norm_first {
-            let x = x.add(&attend(&self.norm1.call(x)?)?)?;
-            return x.add(&self.feed_forward(&self.norm2.call(&x)?)?);
+            let seen = attend(&self.norm1.call(x)?)?;
+            let (x, normed) = self.norm2.call_on_sum(x, &seen)?;
+            return x.add(&self.feed_forward(&normed)?);
         }
-        let x = self.norm1.call(&x.add(&attend(x)?)?)?;
-        self.norm2.call(&x.add(&self.feed_forward(&x)?)?)
+        let (_, x) = self.norm1.call_on_sum(x, &attend(x)?)?;
+        Ok(self.norm2.call_on_sum(&x, &self.feed_forward(&x)?)?.1)
     }
 }
 

@@ -23,6 +23,7 @@ pub(crate) mod embedding;
 pub(crate) mod extremes;
 pub(crate) mod finite_differences;
 pub(crate) mod foreign;
+mod gelu_linear;
 pub(crate) mod grid;
 pub(crate) mod group_norm;
 mod index;

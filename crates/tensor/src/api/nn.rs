@@ -1,17 +1,18 @@
 //! Operations of neural networks: softmax, layer normalization, dropout.
 
 use plimsoll_core::{DType, Error, Result, normalize_dim, sizes_from_i64};
-use plimsoll_memory::{Site, enter_operation};
+use plimsoll_memory::{Site, enter_operation, with_site};
 use smallvec::SmallVec;
 
 use super::composed;
 use super::options::options;
-use crate::Tensor;
 use crate::dispatch::{Dest, first};
 use crate::generator::Drawn;
+use crate::ops::add_layer_norm::add_layer_norm;
 use crate::ops::layer_norm::LayerNorm;
 use crate::ops::nn::{Dropout, Softmax};
 use crate::prepare::{apply, apply_one};
+use crate::{Tensor, autocast};
 use plimsoll_kernels::cpu::random::{self, Distribution};
 
 options! {
@@ -193,21 +194,51 @@ impl Tensor {
         normalized_shape: &[i64],
         options: LayerNormOptions<'_>,
     ) -> Result<Tensor> {
-        let LayerNormOptions { weight, bias, eps } = options;
+        let LayerNormOptions { weight, bias, .. } = options;
         if are_wider(self, [weight, bias]) {
             return composed("layer_norm", Site::caller(), || {
                 self.to(DType::F32)?.layer_norm_with(normalized_shape, options)?.to(self.dtype())
             });
         }
-        let op = LayerNorm {
-            normalized: sizes_from_i64("layer_norm", normalized_shape)?,
-            weight: weight.is_some(),
-            bias: bias.is_some(),
-            eps,
-        };
+        let op = normalizing(normalized_shape, &options)?;
         let inputs: SmallVec<[&Tensor; 3]> =
             std::iter::once(self).chain(weight).chain(bias).collect();
         Ok(first(apply(&op, &inputs, Dest::New, Site::caller())?))
+    }
+
+    /// The sum of two tensors, and its [`Tensor::layer_norm_with`]: the results of both, which read
+    /// and write each element once. A block of a network begins so, with what came around the block
+    /// before it and what came out of it.
+    ///
+    /// ```
+    /// # use plimsoll_tensor::*;
+    /// let x = Tensor::from_slice(&[1.0f32, 5.0], &[1, 2], Device::cpu())?;
+    /// let y = Tensor::from_slice(&[1.0f32, 1.0], &[1, 2], Device::cpu())?;
+    /// let (sum, normed) = x.add_layer_norm(&y, &[2], LayerNormOptions::new().eps(0.0))?;
+    /// assert_eq!(sum.to_vec::<f32>()?, [2.0, 6.0]);
+    /// assert_eq!(normed.to_vec::<f32>()?, [-1.0, 1.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[track_caller]
+    pub fn add_layer_norm(
+        &self,
+        other: &Tensor,
+        normalized_shape: &[i64],
+        options: LayerNormOptions<'_>,
+    ) -> Result<(Tensor, Tensor)> {
+        let site = Site::caller();
+        let alike = self.shape() == other.shape() && self.dtype() == other.dtype();
+        let parameters = [options.weight, options.bias];
+        if !alike || are_wider(self, parameters) || autocast::is_on() {
+            return with_site(site, || {
+                let sum = self.add(other)?;
+                let normed = sum.layer_norm_with(normalized_shape, options)?;
+                Ok((sum, normed))
+            });
+        }
+        let norm = normalizing(normalized_shape, &options)?;
+        let (normed, sum) = add_layer_norm(self, other, norm, parameters, site)?;
+        Ok((sum, normed))
     }
 
     /// In training, zeros each element with probability `p` and scales the others by `1 / (1 - p)`;
@@ -283,6 +314,15 @@ fn check_probability(p: f64) -> Result<()> {
     }
     Err(Error::invalid_argument(format!("the probability must be from 0 to 1, and is {p}"))
         .in_operation("dropout"))
+}
+
+fn normalizing(normalized_shape: &[i64], options: &LayerNormOptions<'_>) -> Result<LayerNorm> {
+    Ok(LayerNorm {
+        normalized: sizes_from_i64("layer_norm", normalized_shape)?,
+        weight: options.weight.is_some(),
+        bias: options.bias.is_some(),
+        eps: options.eps,
+    })
 }
 
 /// Whether `x` is of halves and its weight and bias, as far as there are any, are float32: PyTorch

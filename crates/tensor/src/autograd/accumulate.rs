@@ -122,6 +122,11 @@ pub(super) fn is_free_for(gradient: &Tensor, input: &Meta, entry: &'static Entry
         && std::ptr::eq(gradient.entry(), entry)
 }
 
+/// The same of a tensor that is there.
+pub(crate) fn is_free_to_take(gradient: &Tensor, like: &Tensor) -> bool {
+    is_free_for(gradient, like.meta(), like.entry())
+}
+
 /// The sum of two gradients of one tensor, in the memory of one of them if that is free to take.
 pub(super) fn sum(a: Tensor, b: Tensor) -> Result<Tensor> {
     let recorded = is_grad_enabled() && (a.requires_grad() || b.requires_grad());

@@ -444,6 +444,7 @@ fn differentiate(
         saved_inputs: &saved.inputs,
         saved_outputs: &saved.outputs,
         hooked: saved.hooked,
+        seen: node.hooks.has_post(),
         grads,
         needs: wanted,
     };

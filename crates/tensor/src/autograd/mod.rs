@@ -43,6 +43,7 @@ mod tasks;
 pub(crate) mod views;
 mod walk;
 
+pub(crate) use accumulate::is_free_to_take;
 pub use anomaly::{is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly};
 pub use backward::{BackwardOptions, GradOptions, backward, backward_between, grad, grad_between};
 pub use custom::{BackwardContext, Context, Function, apply_function};

@@ -12,8 +12,21 @@ use super::fill::fill_operand;
 use super::tail::{computed_in, half_width};
 use super::{CudaLaunch, NOTHING, THREADS, address, contiguous, type_name, whole};
 
-/// The most blocks of a kernel that leaves sums.
+/// The most blocks of a kernel that leaves sums. As many on every GPU where it takes rows the same
+/// way, so that all give the same bits.
 const MOST_BLOCKS: usize = 1 << 14;
+/// The same where a block's threads take a row together, and where they are a warp.
+const MOST_ROW_BLOCKS: usize = 132 * 12;
+const MOST_WARP_BLOCKS: usize = 132 * 32;
+/// Packs of 16 bytes that a thread holds of a row; mirrors the kernels.
+const KEPT_PACKS: usize = 8;
+/// Warps of a block, each with a row.
+const WARPS: usize = 4;
+/// Threads of an H200's blocks whose rows are on their way while others are worked on: as many as
+/// have the shared memory for two rows each.
+const THREADS_AHEAD: usize = 132 * 6 * 128;
+/// Shared memory that the kernels declare themselves, at most.
+const DECLARED_BYTES: usize = 2048;
 /// Bytes of a block's sums.
 const TOTAL_BYTES: usize = 16;
 
@@ -48,7 +61,7 @@ impl Rows {
 
     /// Blocks of a kernel with a block a row.
     fn row_blocks(self) -> usize {
-        self.outer.min(MOST_BLOCKS)
+        self.outer.min(if self.row_threads() == 32 { MOST_WARP_BLOCKS } else { MOST_ROW_BLOCKS })
     }
 
     /// Blocks of a kernel with a thread a row.
@@ -56,7 +69,7 @@ impl Rows {
         self.count().div_ceil(THREADS as usize).min(MOST_BLOCKS)
     }
 
-    /// Threads for one row.
+    /// Threads for one row, where a block takes rows one after the other.
     fn row_threads(self) -> u32 {
         match self.classes {
             0..1024 => 32,
@@ -64,6 +77,35 @@ impl Rows {
             4096..16384 => 256,
             _ => 512,
         }
+    }
+
+    /// The way and the launch of kernels over rows of neighbouring scores at these addresses. Whole
+    /// rows of packs are fetched while others are worked on, by a warp or a block each.
+    fn teams(
+        self,
+        launch: &CudaLaunch<'_>,
+        dtype: DType,
+        smoothing: f64,
+        at: &[&Operand<'_>],
+    ) -> (&'static str, Grid) {
+        let bytes = self.classes * dtype.size_bytes();
+        let aligned = at.iter().all(|operand| operand.first_byte().addr().is_multiple_of(16));
+        let packs = bytes / 16;
+        let by_warp = packs <= 32 * KEPT_PACKS;
+        let (way, in_block, threads) = match by_warp {
+            true => ("warps", WARPS, 32 * WARPS),
+            false => ("blocks", 1, packs.div_ceil(KEPT_PACKS).next_multiple_of(32)),
+        };
+        let gpu = launch.context.properties();
+        let shared = 2 * KEPT_PACKS * threads * 16;
+        let fits = gpu.capability >= 80 && shared + DECLARED_BYTES <= gpu.block_shared_bytes();
+        let is_held = packs > 0 && threads <= 512;
+        if !fits || !aligned || !is_held || !bytes.is_multiple_of(16) || smoothing != 0.0 {
+            return ("rows", grid(self.row_blocks(), self.row_threads()));
+        }
+        let most = (THREADS_AHEAD / threads / 132 * 132).clamp(132, MOST_ROW_BLOCKS);
+        let blocks = self.outer.div_ceil(in_block).min(most);
+        (way, Grid { shared_bytes: shared as u32, ..grid(blocks, threads as u32) })
     }
 }
 
@@ -78,16 +120,6 @@ fn terms(args: NllArgs, smoothing: f64, dtype: DType) -> Argument {
     Argument::Words(smallvec![args.ignore_index as u64, smoothing.to_bits(), reduction, width])
 }
 
-/// How kernels for rows of neighbouring scores end; they are compiled for each dtype.
-fn rows_of(dtype: DType) -> (&'static str, &'static str) {
-    ("rows", type_name(dtype))
-}
-
-/// How kernels for rows side by side end; they are compiled for what is computed in.
-fn columns_of(dtype: DType) -> (&'static str, &'static str) {
-    ("columns", computed_in(dtype))
-}
-
 fn grid(blocks: usize, threads: u32) -> Grid {
     Grid { blocks: (blocks as u32, 1, 1), threads, shared_bytes: 0 }
 }
@@ -95,7 +127,8 @@ fn grid(blocks: usize, threads: u32) -> Grid {
 /// Bytes of the blocks' sums, for scores of this shape.
 pub(crate) fn cross_entropy_workspace_bytes(shape: &[usize]) -> usize {
     let rows = Rows::of(shape);
-    rows.row_blocks().max(rows.thread_blocks()) * TOTAL_BYTES
+    // As many as any way of taking the rows has.
+    rows.outer.min(MOST_WARP_BLOCKS).max(rows.thread_blocks()) * TOTAL_BYTES
 }
 
 /// The operand at `index` if it is there and wanted.
@@ -176,10 +209,15 @@ pub(crate) fn cross_entropy(launch: &CudaLaunch<'_>, args: CrossEntropyArgs) -> 
     let x = &launch.inputs[0];
     let rows = Rows::of(x.shape());
     let terms = terms(args.nll, args.smoothing, x.dtype());
-    let (name, blocks, threads) = match rows.inner {
-        1 => (rows_of(x.dtype()), rows.row_blocks(), rows.row_threads()),
-        _ => (columns_of(x.dtype()), rows.thread_blocks(), THREADS),
+    // Kernels for rows side by side are compiled for what is computed in.
+    let (way, grid, number) = match rows.inner {
+        1 => {
+            let (way, grid) = rows.teams(launch, x.dtype(), args.smoothing, &[x]);
+            (way, grid, type_name(x.dtype()))
+        }
+        _ => ("columns", grid(rows.thread_blocks(), THREADS), computed_in(x.dtype())),
     };
+    let blocks = grid.blocks.0 as usize;
     if blocks > 0 {
         let arguments = [
             rows.argument(),
@@ -193,8 +231,8 @@ pub(crate) fn cross_entropy(launch: &CudaLaunch<'_>, args: CrossEntropyArgs) -> 
             whole(launch.workspace.pointer().addr()),
             launch.fault(),
         ];
-        let kernel = ("cross_entropy", name.0, name.1);
-        launch.run(&source_files::CROSS_ENTROPY, kernel, grid(blocks, threads), &arguments)?;
+        let kernel = ("cross_entropy", way, number);
+        launch.run(&source_files::CROSS_ENTROPY, kernel, grid, &arguments)?;
     }
     finish(launch, blocks, terms, x)
 }
@@ -211,9 +249,15 @@ pub(crate) fn cross_entropy_backward(
     if n == 0 {
         return Ok(());
     }
-    let (name, grid) = match rows.inner {
-        1 => (rows_of(x.dtype()), grid(rows.outer.min(1 << 20), rows.row_threads())),
-        _ => (columns_of(x.dtype()), launch.grid(n, 4)),
+    let (way, grid, number) = match rows.inner {
+        1 => {
+            let (way, of_way) = rows.teams(launch, x.dtype(), args.smoothing, &[x, out]);
+            // Here blocks leave no sums.
+            let all = rows.outer.min(1 << 20);
+            let grid = if way == "rows" { grid(all, rows.row_threads()) } else { of_way };
+            (way, grid, type_name(x.dtype()))
+        }
+        _ => ("columns", launch.grid(n, 4), computed_in(x.dtype())),
     };
     let arguments = [
         rows.argument(),
@@ -227,6 +271,6 @@ pub(crate) fn cross_entropy_backward(
         contiguous(launch, &launch.inputs[5])?,
         address(out),
     ];
-    let kernel = ("cross_entropy_backward", name.0, name.1);
+    let kernel = ("cross_entropy_backward", way, number);
     launch.run(&source_files::CROSS_ENTROPY, kernel, grid, &arguments)
 }

@@ -1,7 +1,7 @@
 //! Layer normalisation over contiguous rows; operands that are not contiguous are copied first.
 
 use plimsoll_core::{DType, Result, Scalar};
-use plimsoll_cuda::{Argument, Grid, source_files};
+use plimsoll_cuda::{Argument, Grid, Properties, source_files};
 use plimsoll_kernels::{Meta, Operand};
 use smallvec::SmallVec;
 
@@ -16,65 +16,104 @@ fn or_nothing(operand: Option<&Operand<'_>>) -> Argument {
 
 /// Packs of 16 bytes that a thread of the packed kernels holds of a row, at most.
 const KEPT_PACKS: usize = 4;
+/// Packs that it holds of a row of halves where a block takes a row backward, if that is enough.
+const KEPT_HALF_PACKS: usize = 2;
 /// Threads of a block that take a row together, at most.
 const MOST_THREADS: usize = 512;
 /// Warps of a block in which each warp takes a row, forward and backward: with four, each has the
-/// registers to ask for all of its row at once.
+/// registers to hold all of its sums.
 const WARPS: [usize; 2] = [8, 4];
-/// Parts that sums over rows are made in where a warp takes a row. As many on every GPU, so that
-/// all give the same bits; about as many as fill an H200 once.
+/// Rows that are on their way to shared memory or worked on, forward and backward.
+const ROWS_AT_ONCE: [usize; 2] = [2, 3];
+/// Shared memory that the kernels declare themselves, at most.
+const DECLARED_BYTES: usize = 1024;
+/// Parts that sums over rows are made in where a warp takes a row. As many on every GPU whose shared
+/// memory holds the rows, so that all give the same bits; about as many as fill an H200 once.
 const PARTS_BY_WARP: usize = 384;
 /// Threads that all parts have together, for the same, where a block takes a row.
-const THREADS_OF_PARTS: usize = 256 * 256;
+const THREADS_OF_PARTS: usize = 132 * 512;
 /// Parts where a block takes a row: more of them cost more to add up than they save.
-const PARTS_BY_BLOCK: std::ops::RangeInclusive<usize> = 256..=1024;
+const PARTS_BY_BLOCK: std::ops::RangeInclusive<usize> = 132..=768;
+/// Threads that a forward kernel whose rows are fetched ahead has in all: six blocks of 256 on each
+/// multiprocessor of an H200.
+const THREADS_AHEAD: usize = 132 * 6 * 256;
 
 /// How rows are taken by packs of 16 bytes.
+#[derive(Clone, Copy)]
 enum Packed {
     /// A warp a row.
     ByWarp,
-    /// A block of so many threads a row.
-    ByBlock(usize),
+    /// A block of so many threads a row, each with so many packs.
+    ByBlock { threads: usize, kept: usize },
 }
 
 impl Packed {
-    /// How rows of `length` elements are taken whose starts are these, if they can be.
-    fn of(dtype: DType, length: usize, addresses: &[usize]) -> Option<Packed> {
+    /// How rows of `length` elements are taken, if they are whole packs and a block's threads can
+    /// hold them with one of these numbers of packs each.
+    fn of_length(dtype: DType, length: usize, kept: &[usize]) -> Option<Packed> {
         let bytes = length * dtype.size_bytes();
-        if !bytes.is_multiple_of(16) || addresses.iter().any(|at| !at.is_multiple_of(16)) {
-            return None;
+        let packs = bytes / 16;
+        let threads = |kept: usize| packs.div_ceil(kept).next_multiple_of(32);
+        let by_block = |&kept: &usize| Packed::ByBlock { threads: threads(kept), kept };
+        match () {
+            () if !bytes.is_multiple_of(16) => None,
+            () if packs <= 32 * KEPT_PACKS => Some(Packed::ByWarp),
+            () => kept.iter().find(|&&kept| threads(kept) <= MOST_THREADS).map(by_block),
         }
-        match threads(dtype, length) {
-            32 => Some(Packed::ByWarp),
-            threads @ ..=MOST_THREADS => Some(Packed::ByBlock(threads)),
-            _ => None,
+    }
+
+    /// The same forward, of rows at these addresses.
+    fn forward(dtype: DType, length: usize, addresses: &[usize]) -> Option<Packed> {
+        let packed = Packed::of_length(dtype, length, &[KEPT_PACKS]);
+        packed.filter(|_| addresses.iter().all(|at| at.is_multiple_of(16)))
+    }
+
+    /// The same backward.
+    fn backward(dtype: DType, length: usize) -> Option<Packed> {
+        match dtype {
+            DType::F16 | DType::BF16 => {
+                Packed::of_length(dtype, length, &[KEPT_HALF_PACKS, KEPT_PACKS])
+            }
+            _ => Packed::of_length(dtype, length, &[KEPT_PACKS]),
         }
     }
 
     /// The launch, with so many warps in a block where a warp takes a row.
-    fn grid(&self, rows: usize, warps: usize, most_blocks: usize) -> Grid {
+    fn grid(self, rows: usize, warps: usize, most_blocks: usize) -> Grid {
         let (rows_of_block, threads) = match self {
             Packed::ByWarp => (warps, 32 * warps),
-            Packed::ByBlock(threads) => (1, *threads),
+            Packed::ByBlock { threads, .. } => (1, threads),
         };
         let blocks = rows.div_ceil(rows_of_block).clamp(1, most_blocks);
         Grid { blocks: (blocks as u32, 1, 1), threads: threads as u32, shared_bytes: 0 }
     }
-}
 
-/// Threads that take a row by packs together: a warp, or several.
-fn threads(dtype: DType, length: usize) -> usize {
-    let packs = (length * dtype.size_bytes()).div_ceil(16);
-    packs.div_ceil(KEPT_PACKS).max(1).next_multiple_of(32)
+    /// The launch with shared memory for `operands` operands of `rows_at_once` rows, if the GPU has
+    /// it, and can fetch them while it computes.
+    fn ahead(
+        self,
+        gpu: &Properties,
+        grid: Grid,
+        rows_at_once: usize,
+        operands: usize,
+    ) -> Option<Grid> {
+        let kept = match self {
+            Packed::ByWarp => KEPT_PACKS,
+            Packed::ByBlock { kept, .. } => kept,
+        };
+        let bytes = rows_at_once * operands * kept * grid.threads as usize * 16;
+        let fits = gpu.capability >= 80 && bytes + DECLARED_BYTES <= gpu.block_shared_bytes();
+        fits.then_some(Grid { shared_bytes: bytes as u32, ..grid })
+    }
 }
 
 /// How many parts sums over rows are made in, at most.
 fn most_parts(dtype: DType, length: usize) -> usize {
-    match threads(dtype, length) {
-        32 => PARTS_BY_WARP,
-        threads => {
+    match Packed::backward(dtype, length) {
+        Some(Packed::ByBlock { threads, .. }) => {
             (THREADS_OF_PARTS / threads).clamp(*PARTS_BY_BLOCK.start(), *PARTS_BY_BLOCK.end())
         }
+        _ => PARTS_BY_WARP,
     }
 }
 
@@ -113,25 +152,32 @@ fn rows_of<const N: usize>(
     Ok(addresses)
 }
 
-/// Inputs [x, weight?, bias?]; outputs [out] or [out, mean, rstd]. Rows of `length` elements.
+/// Inputs [x, other?, weight?, bias?]; outputs [out, sum?] or [out, sum?, mean, rstd]. Rows of
+/// `length` elements, of x or, if `adds`, of its sum with `other`.
 pub(crate) fn layer_norm(
     launch: &CudaLaunch<'_>,
     length: usize,
     eps: f64,
     weight: Option<&Operand<'_>>,
     bias: Option<&Operand<'_>>,
+    adds: bool,
 ) -> Result<()> {
     let x = &launch.inputs[0];
     let out = launch.contiguous_output()?;
     if x.layout().numel() == 0 {
         return Ok(());
     }
-    let given: Vec<&Operand<'_>> = [out].into_iter().chain(weight).chain(bias).collect();
+    let other = launch.inputs.get(1).filter(|_| adds);
+    let sum = launch.outputs.get(1).filter(|_| adds);
+    let given: Vec<&Operand<'_>> =
+        [out].into_iter().chain(other).chain(sum).chain(weight).chain(bias).collect();
     launch.check_dtypes(x.dtype(), &given)?;
     let rows = x.layout().numel() / length;
     let mut space = Space::new(&launch.workspace);
-    let [x_rows, weight, bias] = rows_of(launch, &mut space, [Some(x), weight, bias])?;
-    let out_rows = out.first_byte().addr();
+    let taken = rows_of(launch, &mut space, [Some(x), other, weight, bias])?;
+    let [x_rows, other, weight, bias] = taken;
+    let [out_rows, sum] = [Some(out), sum].map(|out| out.map_or(0, |out| out.first_byte().addr()));
+    let moments = &launch.outputs[1 + usize::from(adds)..];
     let arguments = [
         whole(rows),
         whole(length),
@@ -140,18 +186,30 @@ pub(crate) fn layer_norm(
         whole(weight),
         whole(bias),
         whole(out_rows),
-        or_nothing(launch.outputs.get(1)),
-        or_nothing(launch.outputs.get(2)),
+        or_nothing(moments.first()),
+        or_nothing(moments.get(1)),
+        whole(other),
+        whole(sum),
     ];
     let dtype = type_name(x.dtype());
-    let (kernel, grid) = match Packed::of(x.dtype(), length, &[x_rows, out_rows, weight, bias]) {
-        Some(Packed::ByWarp) => {
-            ("layer_norm_by_warp", Packed::ByWarp.grid(rows, WARPS[0], 1 << 20))
+    let addresses = [x_rows, other, sum, out_rows, weight, bias];
+    let (kernel, grid) = match Packed::forward(x.dtype(), length, &addresses) {
+        Some(Packed::ByWarp) => ("by_warp", Packed::ByWarp.grid(rows, WARPS[0], 1 << 20)),
+        Some(packed @ Packed::ByBlock { threads, .. }) => {
+            let ahead = packed.grid(rows, 1, THREADS_AHEAD / threads);
+            match packed.ahead(launch.context.properties(), ahead, ROWS_AT_ONCE[0], 1) {
+                Some(grid) if x.dtype().size_bytes() == 2 && !adds => ("ahead", grid),
+                _ => ("", packed.grid(rows, 1, 1 << 20)),
+            }
         }
-        Some(packed @ Packed::ByBlock(_)) => ("layer_norm", packed.grid(rows, 1, 1 << 20)),
-        None => ("layer_norm", rows_grid(rows, length)),
+        None => ("", rows_grid(rows, length)),
     };
-    launch.run(&source_files::LAYER_NORM, (kernel, dtype), grid, &arguments)
+    // Without a sum there are two parameters less.
+    let (name, arguments) = match adds {
+        true => ("add_layer_norm", &arguments[..]),
+        false => ("layer_norm", &arguments[..9]),
+    };
+    launch.run(&source_files::LAYER_NORM, (name, kernel, dtype), grid, arguments)
 }
 
 /// Inputs [grad, x, mean, rstd, weight?]; outputs are given apart, each if it is wanted. They are
@@ -190,13 +248,22 @@ pub(crate) fn layer_norm_backward(
     };
     let out = input.map_or(0, |out| out.first_byte().addr());
     let most = most_parts(dtype, length);
-    let count = match Packed::of(dtype, length, &[grad, x, weight, out]) {
-        Some(packed) => {
-            let grid = packed.grid(rows, WARPS[1], if wants_sums { most } else { 1 << 20 });
-            let kernel = match packed {
-                Packed::ByWarp => "layer_norm_backward_by_warp",
-                Packed::ByBlock(_) => "layer_norm_backward_by_block",
-            };
+    let aligned = [grad, x, weight, out].iter().all(|at| at.is_multiple_of(16));
+    let packed = Packed::backward(dtype, length).filter(|_| aligned);
+    let ahead = packed.and_then(|packed| {
+        let grid = packed.grid(rows, WARPS[1], if wants_sums { most } else { 1 << 20 });
+        let grid = packed.ahead(launch.context.properties(), grid, ROWS_AT_ONCE[1], 2)?;
+        let kernel = match packed {
+            Packed::ByWarp => "layer_norm_backward_by_warp",
+            Packed::ByBlock { kept, .. } if kept < KEPT_PACKS => {
+                "layer_norm_backward_by_wide_block"
+            }
+            Packed::ByBlock { .. } => "layer_norm_backward_by_block",
+        };
+        Some((kernel, grid))
+    });
+    let count = match ahead {
+        Some((kernel, grid)) => {
             run(kernel, grid, &[weight, out, usize::from(added), parts])?;
             grid.blocks.0 as usize
         }

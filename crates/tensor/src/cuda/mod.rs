@@ -113,7 +113,7 @@ pub(crate) use softmax::{softmax, softmax_backward};
 pub(crate) use sort::{sort, sort_values, sort_values_workspace_bytes, sort_workspace_bytes};
 pub(crate) use tail::{tail, tail_of};
 pub(crate) use topk::{topk, topk_workspace_bytes};
-pub(crate) use unary::{unary, unary_backward};
+pub(crate) use unary::{gelu_both, unary, unary_backward};
 pub(crate) use unscale::{unscale, update_scale};
 pub(crate) use unview::{unview, unview_workspace_bytes};
 

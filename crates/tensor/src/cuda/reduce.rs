@@ -183,6 +183,7 @@ pub(crate) fn reduce(launch: &CudaLaunch<'_>, fold: Fold, reduced: &[usize]) -> 
     }
     let (outer, inner) = layouts(x, out, reduced);
     let is_dense = outer.sizes().len() == 1 && outer.strides(0)[0] == 1;
+    let writes_side_by_side = is_dense && outer.strides(1)[0] == 1;
     let outer = outer.argument(launch.operation)?;
     let step = match inner.sizes() {
         [] => 0,
@@ -228,18 +229,14 @@ pub(crate) fn reduce(launch: &CudaLaunch<'_>, fold: Fold, reduced: &[usize]) -> 
     } else if common
         && name == "sums"
         && team == 1
-        && parts > 1
         && is_dense
         && is_packed(x, step, outputs)
+        && (parts > 1 || (writes_side_by_side && outputs >= MANY * PACK_BYTES))
     {
-        let arguments = [
-            whole(outputs),
-            whole(count),
-            Argument::U64(step),
-            whole(parts),
-            address(x),
-            states.clone(),
-        ];
+        let mut arguments: Arguments =
+            smallvec![whole(outputs), whole(count), Argument::U64(step), whole(parts)];
+        arguments.extend(ask.iter().chain([&codes[1]]).cloned());
+        arguments.extend([address(x), address(out), states.clone()]);
         let kernel = ("sums_columns", type_name(x.dtype()));
         let blocks = (outputs.div_ceil(tile(x.dtype())) as u32, parts as u32, 1);
         let grid = Grid { blocks, threads: THREADS as u32, shared_bytes: 0 };

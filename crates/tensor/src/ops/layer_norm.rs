@@ -30,11 +30,11 @@ pub(crate) struct LayerNorm {
 }
 
 impl LayerNorm {
-    fn rank(&self) -> usize {
+    pub(super) fn rank(&self) -> usize {
         self.normalized.len()
     }
 
-    fn args(&self) -> LayerNormArgs {
+    pub(super) fn args(&self) -> LayerNormArgs {
         let LayerNorm { weight, bias, eps, .. } = *self;
         LayerNormArgs { normalized_rank: self.rank(), weight, bias, eps }
     }
@@ -44,7 +44,14 @@ impl LayerNorm {
         1 + usize::from(self.weight)
     }
 
-    fn check(&self, inputs: &[&Meta]) -> Result<()> {
+    /// Mean and 1 / deviation of each row. Half types would lose in them what the gradient needs.
+    pub(super) fn moments(&self, x: &Meta) -> Result<[Meta; 2]> {
+        let rows = &x.shape()[..x.shape().len() - self.rank()];
+        let dtype = if x.dtype.size_bytes() < 4 { DType::F32 } else { x.dtype };
+        Ok([Meta::contiguous(rows, dtype)?, Meta::contiguous(rows, dtype)?])
+    }
+
+    pub(super) fn check(&self, inputs: &[&Meta]) -> Result<()> {
         let name = LAYER_NORM.name;
         check_float(&LAYER_NORM, inputs[0])?;
         let shape = inputs[0].shape();
@@ -96,10 +103,7 @@ impl Operation for LayerNorm {
         let (shape, dtype) = (inputs[0].shape(), inputs[0].dtype);
         let mut outputs: Metas = smallvec::smallvec![Meta::contiguous(shape, dtype)?];
         if needs.any() {
-            // One of each a row. Half types would lose in them what the gradient needs.
-            let rows = &shape[..shape.len() - self.rank()];
-            let moments = if dtype.size_bytes() < 4 { DType::F32 } else { dtype };
-            outputs.extend([Meta::contiguous(rows, moments)?, Meta::contiguous(rows, moments)?]);
+            outputs.extend(self.moments(inputs[0])?);
         }
         Ok(Inferred::Exact(outputs))
     }
@@ -134,7 +138,7 @@ impl Operation for LayerNorm {
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
         let weight = launch.inputs.get(1).filter(|_| self.weight);
         let bias = launch.inputs.get(self.bias_at()).filter(|_| self.bias);
-        cuda::layer_norm(launch, self.normalized.iter().product(), self.eps, weight, bias)
+        cuda::layer_norm(launch, self.normalized.iter().product(), self.eps, weight, bias, false)
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
@@ -173,24 +177,39 @@ impl LayerNorm {
         }
         let x = backward.input(0)?;
         let weight = if self.weight && wanted.input { Some(backward.input(1)?) } else { None };
-        if is_grad_enabled() {
-            self.composite(grad, x, weight, wanted, &mut grads)?;
-            return Ok(grads);
+        let moments = || Ok([backward.output(1)?, backward.output(2)?]);
+        let made = self.made(wanted, grad, x, weight, moments, total)?;
+        for (at, gradient) in [0, 1, self.bias_at()].into_iter().zip(made) {
+            if gradient.is_some() {
+                grads[at] = gradient;
+            }
         }
-        let (mean, rstd) = (backward.output(1)?, backward.output(2)?);
+        Ok(grads)
+    }
+
+    /// The gradients of the input, the weight and the bias that are wanted, from that of the
+    /// result. That of the input is added to `total` if there is one, and is not among them then.
+    pub(super) fn made<'a>(
+        &self,
+        wanted: LayerNormGrads,
+        grad: &'a Tensor,
+        x: &'a Tensor,
+        weight: Option<&'a Tensor>,
+        moments: impl FnOnce() -> Result<[&'a Tensor; 2]>,
+        total: Option<&Tensor>,
+    ) -> Result<[Option<Tensor>; 3]> {
+        if is_grad_enabled() {
+            return self.composite(grad, x, weight, wanted);
+        }
+        let [mean, rstd] = moments()?;
         let op = LayerNormBackward { rank: self.rank(), wanted };
         let mut inputs: SmallVec<[&Tensor; 5]> = smallvec::smallvec![grad, x, mean, rstd];
         inputs.extend(weight);
         let dest = total.as_slice();
         let dest = if dest.is_empty() { Dest::New } else { Dest::Mutating(dest) };
         let mut results = apply(&op, &inputs, dest, Site::in_force())?.into_iter();
-        let made = wanted.input && !wanted.added;
-        for (wanted, at) in [(made, 0), (wanted.weight, 1), (wanted.bias, self.bias_at())] {
-            if wanted {
-                grads[at] = results.next();
-            }
-        }
-        Ok(grads)
+        let made = [wanted.input && !wanted.added, wanted.weight, wanted.bias];
+        Ok(made.map(|wanted| if wanted { results.next() } else { None }))
     }
 
     /// The gradients from differentiable operations. Mean and deviation are computed again from x,
@@ -201,13 +220,13 @@ impl LayerNorm {
         x: &Tensor,
         weight: Option<&Tensor>,
         wanted: LayerNormGrads,
-        grads: &mut Grads,
-    ) -> Result<()> {
+    ) -> Result<[Option<Tensor>; 3]> {
         let dims: SmallVec<[i64; 5]> = (1..=self.rank() as i64).map(|dim| -dim).collect();
         let mean = |x: &Tensor| x.mean_over(&dims, true);
         let centered = x.sub(&mean(x)?)?;
         let rstd = mean(&centered.mul(&centered)?)?.add(self.eps)?.rsqrt()?;
         let normal = centered.mul(&rstd)?;
+        let mut grads = [const { None }; 3];
         if wanted.input {
             let scaled = match weight {
                 Some(weight) => grad.mul(weight)?,
@@ -220,9 +239,9 @@ impl LayerNorm {
             grads[1] = Some(sum_leading(&grad.mul(&normal)?, self.rank())?);
         }
         if wanted.bias {
-            grads[self.bias_at()] = Some(sum_leading(grad, self.rank())?);
+            grads[2] = Some(sum_leading(grad, self.rank())?);
         }
-        Ok(())
+        Ok(grads)
     }
 }
 

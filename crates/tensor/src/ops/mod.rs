@@ -3,6 +3,7 @@
 //! for users.
 
 pub(crate) mod activation;
+pub(crate) mod add_layer_norm;
 pub(crate) mod aten;
 pub(crate) mod attention;
 pub(crate) mod batch_norm;

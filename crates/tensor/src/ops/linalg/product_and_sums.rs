@@ -28,16 +28,20 @@ const SUMMED: &[usize] = &[1];
 /// Whether [`gradients`] serve for `row + a @ b`. On the CPU two operations are as well; those can
 /// be recorded.
 pub(super) fn serves(grad: &Tensor, [row, a, b]: [&Meta; 3]) -> bool {
-    let is_on_gpu = grad.device().kind() != DeviceKind::Cpu;
     let lies_transposed = matches!(b.layout.strides(), [1, _]);
     let is_empty = [a, b].iter().any(|factor| factor.shape().contains(&0));
     let is_row = row.shape() == &b.shape()[1..];
-    is_on_gpu && is_row && lies_transposed && !is_empty && !is_grad_enabled()
+    is_row && lies_transposed && !is_empty && serves_linear(grad)
+}
+
+/// The same where it is known that the factors are a linear layer's, and not empty.
+pub(crate) fn serves_linear(grad: &Tensor) -> bool {
+    grad.device().kind() != DeviceKind::Cpu && !is_grad_enabled()
 }
 
 /// The gradients of the right factor, which lies transposed, and of the row in `row + left @ b`
 /// from the gradient of the sum.
-pub(super) fn gradients(grad: &Tensor, left: &Tensor) -> Result<(Tensor, Tensor)> {
+pub(crate) fn gradients(grad: &Tensor, left: &Tensor) -> Result<(Tensor, Tensor)> {
     let inputs = [&grad.t()?, left];
     let mut results = apply(&ProductAndSums, &inputs, Dest::New, Site::in_force())?.into_iter();
     let (Some(product), Some(sums)) = (results.next(), results.next()) else {

@@ -4,6 +4,7 @@
 
 pub(crate) mod exponential;
 pub(crate) mod functions;
+pub(crate) mod gelu;
 pub(crate) mod predicates;
 pub(crate) mod rounding;
 pub(crate) mod special;

@@ -12,6 +12,7 @@ pub mod graphs;
 pub mod indexing;
 pub mod memory;
 pub mod optimizers;
+pub mod rows;
 pub mod scaling;
 pub mod sorting;
 pub mod taking_back;
@@ -35,7 +36,7 @@ const fn program(name: &'static str, run: fn(Device) -> Result<()>) -> Program {
 }
 
 /// What holds on every accelerator.
-pub static EVERYWHERE: [Program; 38] = [
+pub static EVERYWHERE: [Program; 43] = [
     program(
         "arithmetic_agrees_with_the_cpu_on_every_layout",
         agreement::arithmetic_agrees_with_the_cpu_on_every_layout,
@@ -115,6 +116,14 @@ pub static EVERYWHERE: [Program; 38] = [
     program("scatters_agree_with_the_cpu", indexing::scatters_agree_with_the_cpu),
     program("slices_and_lists_agree_with_the_cpu", indexing::slices_and_lists_agree_with_the_cpu),
     program("embeddings_agree_with_the_cpu", indexing::embeddings_agree_with_the_cpu),
+    program(
+        "norms_and_softmax_of_rows_agree_with_the_cpu",
+        rows::norms_and_softmax_of_rows_agree_with_the_cpu,
+    ),
+    program("losses_of_rows_agree_with_the_cpu", rows::losses_of_rows_agree_with_the_cpu),
+    program("sums_of_equal_rows_agree_with_the_cpu", rows::sums_of_equal_rows_agree_with_the_cpu),
+    program("sums_down_few_rows_agree_with_the_cpu", rows::sums_down_few_rows_agree_with_the_cpu),
+    program("gelu_agrees_with_the_cpu", rows::gelu_agrees_with_the_cpu),
     program("long_sorts_agree_with_the_cpu", sorting::long_sorts_agree_with_the_cpu),
     program("replayed_training_is_training", graphs::replayed_training_is_training),
     program("a_graph_has_memory_of_its_own", graphs::a_graph_has_memory_of_its_own),
