@@ -79,9 +79,15 @@ pub(crate) fn endless(
     loader.epochs().map(move |batch| placed(batch?, device))
 }
 
-/// A batch on a device; on the host it is there.
+/// A batch on a device; on the host it is there. A device copies it from pinned memory, which holds
+/// up neither the device nor the host.
 pub(crate) fn placed(batch: Batch, device: Device) -> Result<Batch> {
-    batch.map_tensors(&mut |tensor| Ok(tensor.to(device)?.mark_input()))
+    batch.map_tensors(&mut |tensor| {
+        let from = tensor.device();
+        let pins = !device.is_cpu() && from.is_cpu() && !from.is_dry();
+        let host = if pins { tensor.pin_memory()? } else { tensor };
+        Ok(host.to_non_blocking(device)?.mark_input())
+    })
 }
 
 #[cfg(test)]

@@ -103,7 +103,7 @@ struct Block {
     attention: Attention,
     norm2: Arc<LayerNorm>,
     up: Arc<Linear>,
-    down: Arc<Linear>,
+    down: Linear,
     dropout: Dropout,
     #[module(skip)]
     recompute: Recompute,
@@ -116,52 +116,79 @@ impl Block {
             attention: Attention::new(shape, device)?,
             norm2: Arc::new(norm(shape.width, device)?),
             up: Arc::new(linear(shape.width, 4 * shape.width, 1.0, device)?),
-            down: Arc::new(linear(4 * shape.width, shape.width, residual_scale(shape), device)?),
+            down: linear(4 * shape.width, shape.width, residual_scale(shape), device)?,
             dropout: Dropout::new().p(shape.dropout),
             recompute: shape.recompute,
         })
     }
 
-    /// A product of normalised vectors, booked at the caller's line. The product keeps its operand,
-    /// which is the norm's result.
+    /// What goes around a part of the block, which is the sum of `x` and what came out of the part
+    /// before, and a product of that sum's norm, booked at the caller's line. The product keeps its
+    /// operand, which is the norm's result.
     #[track_caller]
-    fn after_norm(&self, norm: &Arc<LayerNorm>, to: &Arc<Linear>, x: &Tensor) -> Result<Tensor> {
-        let (site, norm, to) = (Site::caller(), norm.clone(), to.clone());
+    fn after_norm(
+        &self,
+        norm: &Arc<LayerNorm>,
+        to: &Arc<Linear>,
+        x: &Tensor,
+        made: Option<&Tensor>,
+    ) -> Result<(Tensor, Tensor)> {
+        let site = Site::caller();
+        let _site = SiteScope::enter(site);
+        if !self.recompute.norm
+            && let Some(made) = made
+        {
+            let (sum, normed) = norm.call_on_sum(x, made)?;
+            return Ok((sum, to.call(&normed)?));
+        }
+        let sum = match made {
+            Some(made) => x.add(made)?,
+            None => x.clone(),
+        };
+        let (norm, to) = (norm.clone(), to.clone());
         let product = move |x: &Tensor| {
             let _site = SiteScope::enter(site);
             to.call(&norm.call(x)?)
         };
-        match self.recompute.norm {
-            true => checkpoint(&[x], move |inputs| product(&inputs[0])),
-            false => product(x),
-        }
+        let product = match self.recompute.norm {
+            true => checkpoint(&[&sum], move |inputs| product(&inputs[0]))?,
+            false => product(&sum)?,
+        };
+        Ok((sum, product))
     }
 
     /// The last product, of what GELU makes, booked at the caller's line.
     #[track_caller]
     fn after_gelu(&self, hidden: &Tensor) -> Result<Tensor> {
-        let (site, down) = (Site::caller(), self.down.clone());
-        let product = move |hidden: &Tensor| {
-            let _site = SiteScope::enter(site);
-            down.call(&hidden.gelu_with(GeluOptions::new().approximate(Approximate::Tanh))?)
-        };
+        let _site = SiteScope::enter(Site::caller());
+        let options = GeluOptions::new().approximate(Approximate::Tanh);
         match self.recompute.gelu {
-            true => checkpoint(&[hidden], move |inputs| product(&inputs[0])),
-            false => product(hidden),
+            true => self.down.call_on_gelu(hidden, options),
+            false => self.down.call(&hidden.gelu_with(options)?),
         }
     }
 }
 
+/// What goes around the block and what comes out of it, to be added, from the same two of the block
+/// before. The next norm adds them up as it reads them.
+impl Forward<(&Tensor, Option<&Tensor>)> for Block {
+    type Output = (Tensor, Tensor);
+
+    fn forward(&self, (x, made): (&Tensor, Option<&Tensor>)) -> Result<(Tensor, Tensor)> {
+        let (x, qkv) = self.after_norm(&self.norm1, &self.attention.qkv, x, made)?;
+        let seen = self.dropout.call(&self.attention.call(&qkv)?)?;
+        let (x, hidden) = self.after_norm(&self.norm2, &self.up, &x, Some(&seen))?;
+        Ok((x, self.dropout.call(&self.after_gelu(&hidden)?)?))
+    }
+}
+
+/// The block by itself, with its sum.
 impl Forward<&Tensor> for Block {
     type Output = Tensor;
 
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let qkv = self.after_norm(&self.norm1, &self.attention.qkv, x)?;
-        let seen = self.attention.call(&qkv)?;
-        let x = x.add(&self.dropout.call(&seen)?)?;
-        let hidden = self.after_norm(&self.norm2, &self.up, &x)?;
-        let made = self.after_gelu(&hidden)?;
-        x.add(&self.dropout.call(&made)?)
+        let (x, made) = self.forward((x, None))?;
+        x.add(&made)
     }
 }
 
@@ -198,13 +225,19 @@ impl Gpt {
         let places = Tensor::arange(0, length, 1, (DType::I64, tokens.device()))?;
         let x = self.tokens.call(tokens)?.add(&self.places.call(&places)?)?;
         let mut x = self.dropout.call(&x)?;
+        let mut made = None;
         for block in &self.blocks {
-            x = match self.shape.recompute.block {
-                true => nn::checkpoint(block, &x)?,
-                false => block.call(&x)?,
-            };
+            if self.shape.recompute.block {
+                x = nn::checkpoint(block, &x)?;
+                continue;
+            }
+            let (around, new) = block.call((&x, made.as_ref()))?;
+            (x, made) = (around, Some(new));
         }
-        self.norm.call(&x)
+        match made {
+            Some(made) => Ok(self.norm.call_on_sum(&x, &made)?.1),
+            None => self.norm.call(&x),
+        }
     }
 }
 

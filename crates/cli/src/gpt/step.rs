@@ -3,8 +3,9 @@
 //! it is `captured.rs`.
 
 use plimsoll_core::{DType, Device, Error, Result};
+use plimsoll_nn::optim::Optimizer;
 use plimsoll_nn::optim::lr_scheduler::LRScheduler;
-use plimsoll_nn::{Forward, Module, clip_grad_norm_, optim};
+use plimsoll_nn::{Forward, Module, optim};
 use plimsoll_tensor::{AutocastOptions, Tensor, autocast_with, no_grad};
 
 use super::batches::{Batch, placed};
@@ -111,8 +112,7 @@ impl Trainer {
                 None => loss,
             });
         }
-        clip_grad_norm_(&self.model.parameters(), MOST_NORM)?;
-        self.optimizer.step()?;
+        self.optimizer.step_clipped(MOST_NORM)?;
         self.optimizer.zero_grad()?;
         Ok(sum.unwrap_or(Tensor::scalar(f64::NAN, DType::F32)?))
     }
