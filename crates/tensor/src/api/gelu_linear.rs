@@ -77,8 +77,8 @@ impl Function for GeluLinear {
 
 impl Tensor {
     /// `gelu(self) @ weight.t() + bias` over the last dimension, for which backward keeps `self`
-    /// alone (or its copy, if it is not contiguous or is cast in mixed precision): GELU's values are
-    /// computed again there, by the kernel that computes its gradient.
+    /// alone (or its copy, if it is not contiguous or is cast in mixed precision): GELU's values
+    /// are computed again there, by the kernel that computes its gradient.
     ///
     /// In a block of a transformer that is a fifth of what is kept for backward, and takes almost
     /// no time.

@@ -27,8 +27,8 @@ const WARPS: [usize; 2] = [8, 4];
 const ROWS_AT_ONCE: [usize; 2] = [2, 3];
 /// Shared memory that the kernels declare themselves, at most.
 const DECLARED_BYTES: usize = 1024;
-/// Parts that sums over rows are made in where a warp takes a row. As many on every GPU whose shared
-/// memory holds the rows, so that all give the same bits; about as many as fill an H200 once.
+/// Parts that sums over rows are made in where a warp takes a row. As many on every GPU whose
+/// shared memory holds the rows, so that all give the same bits; about as many as fill an H200.
 const PARTS_BY_WARP: usize = 384;
 /// Threads that all parts have together, for the same, where a block takes a row.
 const THREADS_OF_PARTS: usize = 132 * 512;
