@@ -315,3 +315,18 @@ def test_two_lists_of_losses_do_not_hold_each_others_graphs():
             watch.step()
     assert {leak.held_by.split(" of ")[0] for leak in watch.verdicts} == {"local `first`", "local `second`"}, watch.text()
     assert [leak.also_held_by for leak in watch.verdicts] == [[], []]
+
+
+def test_watches_one_within_another_leave_backward_as_it_was():
+    """Also where each of them has put its own over the other's more than once."""
+    method, function = vars(plimsoll.Tensor)["backward"], plimsoll.autograd.backward
+    net = plimsoll.nn.Linear(8, 8)
+    optimizer = plimsoll.optim.SGD(net.parameters(), 0.01)
+    for _ in range(2):
+        with plimsoll.LeakWatch() as outer, plimsoll.LeakWatch() as inner:
+            for _ in range(12):
+                net(plimsoll.randn(4, 8)).sum().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+        assert (outer.steps, inner.steps) == (12, 12)
+        assert vars(plimsoll.Tensor)["backward"] is method and plimsoll.autograd.backward is function

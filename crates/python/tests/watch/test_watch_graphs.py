@@ -254,3 +254,62 @@ def test_a_modules_names_are_known_by_themselves():
     walk.run()
     assert len(found) > 20 and not [hold for hold in found if "names" in {step.name for step in hold.path()}]
     walk.close()
+
+
+def keep_values_and_graphs(outs, log):
+    net = torch.nn.Linear(64, 64)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    for _ in range(2 * STEPS):
+        loss = net(torch.randn(16, 64)).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        shown, penalty = torch.randn(16, 64), net.bias.sum()  # shown
+        for _ in range(60):
+            penalty = penalty + 1
+        outs.append(shown)
+        log.append({"shown": shown, "penalty": penalty})
+
+
+def test_who_holds_values_besides_may_have_graphs_of_its_own():
+    """Two leaks, of which one's holder is named besides the other's."""
+    graphs, values = watched(keep_values_and_graphs, [], [])
+    assert values.kind == "value" and values.bytes_per_step == 16 * 64 * 4
+    assert graphs.kind == "graph nodes on the host" and graphs.held_by.startswith("local `log` of ")
+    assert graphs.bytes_per_step == 61 * NODE_BYTES
+
+
+def carry_graphs():
+    base, total, x = torch.randn(64, 64), torch.zeros(()), torch.randn(2, 64)
+    for _ in range(2 * STEPS):
+        loss = (x @ torch.nn.Parameter(base)).mean()
+        loss.backward(retain_graph=True)  # gradient
+        total = total + loss
+
+
+def test_gradients_of_parameters_that_only_a_carried_graph_leads_to():
+    finding = watched(carry_graphs)[0]
+    assert finding.bytes_per_step == 64 * 64 * 4 and set(finding.lines) == lines_of(carry_graphs, "gradient")
+    assert finding.held_by.startswith("local `total` of carry_graphs()"), finding.held_by
+
+
+def test_a_modules_names_that_are_no_words():
+    """`globals()` taken for a dictionary of any keys."""
+    cache = globals()
+
+    def learn():
+        net = torch.nn.Linear(64, 64)
+        optimizer = torch.optim.SGD(net.parameters(), 0.01)
+        for step in range(2 * STEPS):
+            net(torch.randn(4, 64)).pow(2).mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            cache[step] = torch.ones(16, 64)
+
+    try:
+        (finding,) = watched(learn)
+    finally:
+        for step in range(2 * STEPS):
+            cache.pop(step, None)
+    assert finding.kind == "value" and finding.bytes_per_step == 16 * 64 * 4
+    assert "`__dict__`" in finding.held_by, finding.held_by

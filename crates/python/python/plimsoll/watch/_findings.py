@@ -69,8 +69,9 @@ class Finding:
 
     @property
     def holders(self) -> set[tuple[tuple[str, ...], ...]]:
-        """The same of all that hold it."""
-        return {_until_entry(path) for path in (self.path, *(path for _, path in self.also_held_by))}
+        """The same of all that hold it. Who holds values besides may have graphs of its own, which are another leak."""
+        others = self.also_held_by if is_of_graph(self.cause) else []
+        return {_until_entry(path) for path in (self.path, *(path for _, path in others))}
 
     @property
     def line(self) -> str:
@@ -128,9 +129,9 @@ def steps_of(hold: Hold) -> list[dict[str, Any]]:
 
 def holder_of(hold: Hold) -> Hold:
     """The part of a path that names what to drop: without the graph or gradient behind it. Of a gradient that has a graph it is
-    the gradient."""
+    the gradient, the outermost that has a name."""
     while hold.how in ("graph", "grad", "saved") and hold.parent is not None:
-        if hold.how == "graph" and hold.parent.how == "grad":
+        if hold.how == "graph" and hold.parent.how == "grad" and (hold.parent.parent is None or hold.parent.parent.how != "graph"):
             return hold.parent
         hold = hold.parent
     return hold

@@ -213,9 +213,15 @@ class Walk:
 
     def _names_of(self, names: dict[str, Any], module: str) -> None:
         # Functions that the compiler has made have the dictionary too, and with it a module's loader.
+        whole = Hold(None, "global", "__dict__", module)
+        whole.held, is_passed_by = id(names), id(names) in self.seen
         self.seen.add(id(names))
         for name, value in list(names.items()):
-            if type(name) is str and not (name.startswith("__") and name.endswith("__")):
+            if type(name) is not str:
+                # `globals()` or `vars(module)` taken for a dictionary of any keys.
+                if not is_passed_by:
+                    self.add(value, Hold(whole, "entry", "", "dict", len(names)))
+            elif not (name.startswith("__") and name.endswith("__")):
                 self.add(value, Hold(None, "global", name, module))
 
     def running_loops(self, loops: list[Any]) -> None:

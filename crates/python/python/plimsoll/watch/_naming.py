@@ -394,6 +394,6 @@ def _is_made_anew(hold: Hold) -> bool:
     for step in hold.path():
         if step.is_of("module") or step.is_of("optimizer"):
             return False
-        if step.how in ("entry", "closure", "frame", "cache"):
+        if step.how in ("entry", "closure", "frame", "cache", "graph"):
             return True
     return False

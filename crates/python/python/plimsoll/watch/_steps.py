@@ -20,6 +20,9 @@ from ._places import is_programs_own, place_of_waiting
 from ._step_hooks import put_in
 from ._uncompiled import leave_alone
 
+# Functions that heard of `backward` for watches that have ended.
+_ended: weakref.WeakSet[Any] = weakref.WeakSet()
+
 # What tells steps, from the weakest to the strongest.
 NOTHING, MODULE, BACKWARD, LOADER, OPTIMIZER, EXPLICIT = range(6)
 TOLD_BY = (
@@ -336,8 +339,13 @@ class Steps:
         leave_alone(self._framework, counted, and_calls=False)
 
         def undo() -> None:
-            if vars(of)["backward"] is counted:
-                of.backward = backward
+            # Another watch may have put its own over it, and take that off later.
+            _ended.add(counted)
+            top = now = vars(of)["backward"]
+            while top in _ended:
+                top = top.__wrapped__
+            if top is not now:
+                of.backward = top
 
         of.backward = counted
         return undo
