@@ -3,7 +3,6 @@
 // whole: `kept` packs a thread.
 template <typename T, bool by_warp, int kept> struct Ahead {
   static const int wide = 16 / sizeof(T);
-  typedef typename Compute<T>::number C;
   int packs;
 
   __device__ static int at(int j) { return Team<by_warp>::place() + j * Team<by_warp>::threads(); }

@@ -56,11 +56,11 @@ template <typename C> struct Moments {
   __device__ C log_sum() const { return top == lowest<C>() ? not_a_number<C>() : logarithm(sum); }
 };
 
-// The moments of a team of threads together; every one of them has the result.
-template <bool by_warp, typename C> __device__ Moments<C> team_moments(Moments<C> own) {
+// The moments of a block's threads together; every one of them has the result.
+template <typename C> __device__ Moments<C> block_moments(Moments<C> own) {
   Moments<C> all;
-  all.top = Team<by_warp>::template fold<Larger>(own.top, lowest<C>());
-  all.sum = Team<by_warp>::sum(own.sum * exponential<C>(own.top - all.base()));
+  all.top = Team<false>::template fold<Larger>(own.top, lowest<C>());
+  all.sum = Team<false>::sum(own.sum * exponential<C>(own.top - all.base()));
   return all;
 }
 
@@ -186,7 +186,7 @@ __device__ void by_row(Rows rows, Terms terms, const T *x, const i64 *targets, c
     } else {
       for (i64 i = threadIdx.x; i < rows.classes; i += blockDim.x) own.take((C)load(line[i]));
     }
-    own = team_moments<false>(own);
+    own = block_moments(own);
     C log_sum = own.log_sum();
     f64 spread = 0;
     if (terms.smoothing != 0) {

@@ -422,7 +422,7 @@ __device__ void add_parts(i64 count, i64 length, const typename Compute<T>::numb
   if (out) out[i] = Store<T>::from(sum);
 }
 
-#define LAYER_NORM(type)                                                                                                  \
+#define LAYER_NORM(type)                                                                                                   \
   KERNEL(layer_norm_##type)(i64 rows, i64 length, f64 eps, const type *x, const type *weight, const type *bias, type *out, \
                             Compute<type>::number *mean, Compute<type>::number *rstd) {                                    \
     forward<type, false>(rows, length, eps, x, x, out, weight, bias, out, mean, rstd);                                     \
@@ -441,31 +441,31 @@ __device__ void add_parts(i64 count, i64 length, const typename Compute<T>::numb
                                                    Compute<type>::number *rstd, const type *other, type *sum) {            \
     forward_packed<type, true, true>(rows, length, eps, x, other, sum, weight, bias, out, mean, rstd);                     \
   }                                                                                                                        \
-  KERNEL(layer_norm_backward_##type)(i64 rows, i64 length, const type *grad, const type *x,                               \
-                                     const Compute<type>::number *mean, const Compute<type>::number *rstd,                \
-                                     const type *weight, type *out, i64 added) {                                          \
-    backward_input<type>(rows, length, grad, x, mean, rstd, weight, out, added);                                          \
-  }                                                                                                                       \
-  KERNEL_BY(128, 3, layer_norm_backward_by_warp_##type)(i64 rows, i64 length, const type *grad, const type *x,            \
-                                                        const Compute<type>::number *mean,                                \
-                                                        const Compute<type>::number *rstd, const type *weight, type *out, \
-                                                        i64 added, Compute<type>::number *parts) {                        \
-    backward_packed<type, true, 4>(rows, length, grad, x, mean, rstd, weight, out, added, parts);                         \
-  }                                                                                                                       \
-  KERNEL_OF(512, layer_norm_backward_by_block_##type)(i64 rows, i64 length, const type *grad, const type *x,              \
-                                                      const Compute<type>::number *mean,                                  \
-                                                      const Compute<type>::number *rstd, const type *weight, type *out,   \
-                                                      i64 added, Compute<type>::number *parts) {                          \
-    backward_packed<type, false, 4>(rows, length, grad, x, mean, rstd, weight, out, added, parts);                        \
-  }                                                                                                                       \
-  KERNEL(layer_norm_parameters_##type)(i64 rows, i64 length, const type *grad, const type *x,                             \
-                                       const Compute<type>::number *mean, const Compute<type>::number *rstd,              \
-                                       Compute<type>::number *parts) {                                                    \
-    backward_parameters<type>(rows, length, grad, x, mean, rstd, parts);                                                  \
-  }                                                                                                                       \
-  KERNEL_OF(1024, layer_norm_parts_##type)(i64 count, i64 length, const Compute<type>::number *parts, type *weight,       \
-                                           type *bias) {                                                                  \
-    add_parts<type>(count, length, parts, weight, bias);                                                                  \
+  KERNEL(layer_norm_backward_##type)(i64 rows, i64 length, const type *grad, const type *x,                                \
+                                     const Compute<type>::number *mean, const Compute<type>::number *rstd,                 \
+                                     const type *weight, type *out, i64 added) {                                           \
+    backward_input<type>(rows, length, grad, x, mean, rstd, weight, out, added);                                           \
+  }                                                                                                                        \
+  KERNEL_BY(128, 3, layer_norm_backward_by_warp_##type)(i64 rows, i64 length, const type *grad, const type *x,             \
+                                                        const Compute<type>::number *mean,                                 \
+                                                        const Compute<type>::number *rstd, const type *weight, type *out,  \
+                                                        i64 added, Compute<type>::number *parts) {                         \
+    backward_packed<type, true, 4>(rows, length, grad, x, mean, rstd, weight, out, added, parts);                          \
+  }                                                                                                                        \
+  KERNEL_OF(512, layer_norm_backward_by_block_##type)(i64 rows, i64 length, const type *grad, const type *x,               \
+                                                      const Compute<type>::number *mean,                                   \
+                                                      const Compute<type>::number *rstd, const type *weight, type *out,    \
+                                                      i64 added, Compute<type>::number *parts) {                           \
+    backward_packed<type, false, 4>(rows, length, grad, x, mean, rstd, weight, out, added, parts);                         \
+  }                                                                                                                        \
+  KERNEL(layer_norm_parameters_##type)(i64 rows, i64 length, const type *grad, const type *x,                              \
+                                       const Compute<type>::number *mean, const Compute<type>::number *rstd,               \
+                                       Compute<type>::number *parts) {                                                     \
+    backward_parameters<type>(rows, length, grad, x, mean, rstd, parts);                                                   \
+  }                                                                                                                        \
+  KERNEL_OF(1024, layer_norm_parts_##type)(i64 count, i64 length, const Compute<type>::number *parts, type *weight,        \
+                                           type *bias) {                                                                   \
+    add_parts<type>(count, length, parts, weight, bias);                                                                   \
   }
 LAYER_NORM(f32)
 LAYER_NORM(f64)
@@ -473,15 +473,15 @@ LAYER_NORM(f16)
 LAYER_NORM(bf16)
 
 // Halves have twice as many elements in a pack: with two packs a thread has the registers for all.
-#define LAYER_NORM_OF_HALVES(type)                                                                                           \
-  KERNEL_OF(512, layer_norm_ahead_##type)(i64 rows, i64 length, f64 eps, const type *x, const type *weight,                  \
-                                          const type *bias, type *out, f32 *mean, f32 *rstd) {                               \
-    forward_ahead<type>(rows, length, eps, x, weight, bias, out, mean, rstd);                                                \
-  }                                                                                                                          \
-  KERNEL_OF(512, layer_norm_backward_by_wide_block_##type)(i64 rows, i64 length, const type *grad, const type *x,            \
+#define LAYER_NORM_OF_HALVES(type)                                                                                          \
+  KERNEL_OF(512, layer_norm_ahead_##type)(i64 rows, i64 length, f64 eps, const type *x, const type *weight,                 \
+                                          const type *bias, type *out, f32 *mean, f32 *rstd) {                              \
+    forward_ahead<type>(rows, length, eps, x, weight, bias, out, mean, rstd);                                               \
+  }                                                                                                                         \
+  KERNEL_OF(512, layer_norm_backward_by_wide_block_##type)(i64 rows, i64 length, const type *grad, const type *x,           \
                                                            const f32 *mean, const f32 *rstd, const type *weight, type *out, \
-                                                           i64 added, f32 *parts) {                                          \
-    backward_packed<type, false, 2>(rows, length, grad, x, mean, rstd, weight, out, added, parts);                           \
+                                                           i64 added, f32 *parts) {                                         \
+    backward_packed<type, false, 2>(rows, length, grad, x, mean, rstd, weight, out, added, parts);                          \
   }
 LAYER_NORM_OF_HALVES(f16)
 LAYER_NORM_OF_HALVES(bf16)

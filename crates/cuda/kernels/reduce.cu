@@ -428,11 +428,11 @@ __device__ void fold(i64 outputs, i64 parts, const Strided &outer, const Strided
   }
 }
 
-#define FOLD(name, P)                                                                                                  \
+#define FOLD(name, P)                                                                                                    \
   KERNEL(name)(i64 outputs, i64 parts, i64 count, Strided outer, Strided inner, i64 step, i32 team, i32 joins, i32 mode, \
-               f64 a, f64 b, i32 code, i32 out_code, const void *x, void *out, void *states) {                          \
-    Ask ask = {mode, count, a, b, code != F64};                                                                        \
-    fold<P>(outputs, parts, outer, inner, step, team, joins, ask, code, out_code, x, out, states);                     \
+               f64 a, f64 b, i32 code, i32 out_code, const void *x, void *out, void *states) {                           \
+    Ask ask = {mode, count, a, b, code != F64};                                                                          \
+    fold<P>(outputs, parts, outer, inner, step, team, joins, ask, code, out_code, x, out, states);                       \
   }
 FOLD(sums_real, Sums)
 FOLD(squares_real, Squares)
@@ -447,11 +447,11 @@ FOLD(logsumexp_real, LogSumExp)
 FOLD(place_real, Place<f64>)
 FOLD(place_whole, Place<i64>)
 
-#define ROWS(name, type, P)                                                                                        \
+#define ROWS(name, type, P)                                                                                      \
   KERNEL(name##_rows_##type)(i64 outputs, i64 parts, i64 count, Strided outer, i32 team, i32 mode, f64 a, f64 b, \
-                             i32 out_code, const type *x, void *out, void *states) {                              \
-    Ask ask = {mode, count, a, b, true};                                                                           \
-    fold_rows<P, type>(outputs, parts, outer, team, ask, out_code, x, out, states);                               \
+                             i32 out_code, const type *x, void *out, void *states) {                             \
+    Ask ask = {mode, count, a, b, true};                                                                         \
+    fold_rows<P, type>(outputs, parts, outer, team, ask, out_code, x, out, states);                              \
   }
 #define ROWS_OF(name, P) ROWS(name, f32, P) ROWS(name, f16, P) ROWS(name, bf16, P)
 ROWS_OF(sums, Sums)
@@ -462,7 +462,7 @@ ROWS_OF(place, Place<f64>)
 #define COLUMNS(type)                                                                                               \
   KERNEL_OF(256, sums_columns_##type)(i64 columns, i64 rows, i64 step, i64 parts, i32 mode, f64 a, f64 b, i32 code, \
                                       const type *x, void *out, f64 *states) {                                      \
-    sum_columns<type>(columns, rows, step, parts, Ask{mode, rows, a, b, true}, code, x, out, states);                \
+    sum_columns<type>(columns, rows, step, parts, Ask{mode, rows, a, b, true}, code, x, out, states);               \
   }
 COLUMNS(f32)
 COLUMNS(f16)

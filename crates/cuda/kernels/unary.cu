@@ -32,7 +32,7 @@ __device__ void map1(i64 n, const Strided &s, int dense, const T *x, T *out, F f
   struct Name { template <typename C> __device__ C operator()(C x) const { return body; } };
 #define UNARY_FLOATS(name, Name, body) \
   FUNCTION(Name, body) UNARY(name, f32, Name) UNARY(name, f64, Name) UNARY(name, f16, Name) UNARY(name, bf16, Name)
-#define UNARY_NUMBERS(name, Name, body) \
+#define UNARY_NUMBERS(name, Name, body)                                                               \
   UNARY_FLOATS(name, Name, body) UNARY(name, i64, Name) UNARY(name, i32, Name) UNARY(name, i16, Name) \
   UNARY(name, i8, Name) UNARY(name, u8, Name)
 
@@ -67,11 +67,15 @@ template <typename T> struct TanhShare {
   }
 };
 
-template <typename T> struct Gelu {
-  template <typename C> __device__ C operator()(C x) const { return x * NormalShare<T>(x).share; }
+// GELU by one of them, and its derivative.
+template <typename Share> struct Gelu {
+  template <typename C> __device__ C operator()(C x) const { return x * Share(x).share; }
 };
-template <typename T> struct GeluTanh {
-  template <typename C> __device__ C operator()(C x) const { return x * TanhShare<T>(x).share; }
+template <typename Share> struct GeluBackward {
+  template <typename C> __device__ C operator()(C g, C y) const {
+    Share of(y);
+    return g * (of.share + y * of.slope);
+  }
 };
 
 UNARY_FLOATS(exp, Exp, ::exp(x))
@@ -83,9 +87,6 @@ UNARY_FLOATS(sqrt, Sqrt, ::sqrt(x))
 UNARY_FLOATS(rsqrt, Rsqrt, (C)1 / ::sqrt(x))
 UNARY_FLOATS(reciprocal, Reciprocal, (C)1 / x)
 UNARY_FLOATS(sigmoid, Sigmoid, (C)1 / ((C)1 + ::exp(-x)))
-#define GELU(name, Name) UNARY(name, f32, Name<f32>) UNARY(name, f64, Name<f64>) UNARY(name, f16, Name<f16>) UNARY(name, bf16, Name<bf16>)
-GELU(gelu, Gelu)
-GELU(gelu_tanh, GeluTanh)
 // NaN is kept: it is not smaller than 0.
 UNARY_NUMBERS(relu, Relu, x < (C)0 ? (C)0 : x)
 UNARY_NUMBERS(neg, Neg, -x)
@@ -118,19 +119,6 @@ __device__ void map_grad(i64 n, const Strided &s, int dense, const T *grad, cons
 DERIVATIVE(ReluBackward, return y <= (C)0 ? (C)0 : g;)
 DERIVATIVE(TanhBackward, return g * ((C)1 - y * y);)
 DERIVATIVE(SigmoidBackward, return g * y * ((C)1 - y);)
-template <typename T> struct GeluBackward {
-  template <typename C> __device__ C operator()(C g, C y) const {
-    NormalShare<T> of(y);
-    return g * (of.share + y * of.slope);
-  }
-};
-template <typename T> struct GeluTanhBackward {
-  template <typename C> __device__ C operator()(C g, C y) const {
-    TanhShare<T> of(y);
-    return g * (of.share + y * of.slope);
-  }
-};
-
 #define GRAD(name, type, expression)                                                      \
   KERNEL(name##_##type)(i64 n, Strided s, i32 dense, const type *grad, const type *saved, \
                                            type *out) {                                   \
@@ -142,9 +130,6 @@ template <typename T> struct GeluTanhBackward {
 GRAD_FLOATS(relu_backward, ReluBackward)
 GRAD_FLOATS(tanh_backward, TanhBackward)
 GRAD_FLOATS(sigmoid_backward, SigmoidBackward)
-#define GRAD_GELU(name, Name) GRAD(name, f32, Name<f32>) GRAD(name, f64, Name<f64>) GRAD(name, f16, Name<f16>) GRAD(name, bf16, Name<bf16>)
-GRAD_GELU(gelu_backward, GeluBackward)
-GRAD_GELU(gelu_tanh_backward, GeluTanhBackward)
 
 // The gradient of x from [grad, x], and the value, from one reading. Operands of `s`: the gradient
 // of x, the value, the gradient of the value, x.
@@ -176,12 +161,14 @@ __device__ void gelu_both(i64 n, const Strided &s, int dense, const T *grad, con
   }
 }
 
-#define GELU_BOTH(name, type, Share)                                                                                   \
-  KERNEL(name##_##type)(i64 n, Strided s, i32 dense, const type *grad, const type *x, type *slope, type *value) {      \
-    gelu_both<type, Share<type>>(n, s, dense, grad, x, slope, value);                                                  \
+#define GELUS(name, type, Share)                                                                                      \
+  UNARY(name, type, Gelu<Share<type>>)                                                                                \
+  GRAD(name##_backward, type, GeluBackward<Share<type>>)                                                              \
+  KERNEL(name##_both_##type)(i64 n, Strided s, i32 dense, const type *grad, const type *x, type *slope, type *value) {\
+    gelu_both<type, Share<type>>(n, s, dense, grad, x, slope, value);                                                 \
   }
-#define GELUS_BOTH(type) GELU_BOTH(gelu_both, type, NormalShare) GELU_BOTH(gelu_tanh_both, type, TanhShare)
-GELUS_BOTH(f32)
-GELUS_BOTH(f64)
-GELUS_BOTH(f16)
-GELUS_BOTH(bf16)
+#define GELUS_OF(type) GELUS(gelu, type, NormalShare) GELUS(gelu_tanh, type, TanhShare)
+GELUS_OF(f32)
+GELUS_OF(f64)
+GELUS_OF(f16)
+GELUS_OF(bf16)

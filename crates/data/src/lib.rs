@@ -41,7 +41,7 @@ pub use epochs::Epochs;
 pub use failure::BatchFailure;
 pub use loader::{DataLoader, LoaderOptions, Position};
 pub use mapped::{RecordDataset, RecordOptions};
-pub use prefetch::{PrefetchOptions, Prefetcher};
+pub use prefetch::{PrefetchOptions, Prefetcher, copied_to};
 pub use sampler::{
     BatchSampler, Order, RandomSampler, Sampler, SequentialSampler, SubsetRandomSampler,
     WeightedRandomSampler,

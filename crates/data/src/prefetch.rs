@@ -127,15 +127,29 @@ impl<B: Batch, I: Iterator<Item = Result<B>>> Prefetcher<I> {
         let stream = self.streams[self.copies % self.streams.len()];
         self.copies += 1;
         let device = self.device;
-        let mut copy = |tensor: Tensor| -> Result<Tensor> {
-            // The host would wait for a copy from memory that is not pinned. A dry run has none.
-            let from = tensor.device();
-            let pins = !device.is_cpu() && from.is_cpu() && !from.is_dry();
-            let host = if pins { tensor.pin_memory()? } else { tensor };
-            Ok(host.to_non_blocking(device)?.mark_input())
-        };
+        let mut copy = |tensor: Tensor| copied_to(&tensor, device);
         with_site(self.site, || with_stream(&stream, || batch.map_tensors(&mut copy)))
     }
+}
+
+/// A tensor of a batch on a device, which copies it from pinned memory: that holds up neither the
+/// device nor the host. On the host it is there.
+///
+/// ```
+/// use plimsoll_data::copied_to;
+/// use plimsoll_tensor::{DType, Tensor, device};
+/// let gpu = device::stand_in(Default::default())?;
+/// let x = Tensor::arange(0, 4, 1, DType::I64)?;
+/// let there = copied_to(&x, gpu)?;
+/// assert_eq!((there.device(), there.to_vec::<i64>()?), (gpu, vec![0, 1, 2, 3]));
+/// # Ok::<(), plimsoll_tensor::Error>(())
+/// ```
+pub fn copied_to(tensor: &Tensor, device: Device) -> Result<Tensor> {
+    // The host would wait for a copy from memory that is not pinned. A dry run has none.
+    let from = tensor.device();
+    let pins = !device.is_cpu() && from.is_cpu() && !from.is_dry();
+    let host = if pins { tensor.pin_memory()? } else { tensor.clone() };
+    Ok(host.to_non_blocking(device)?.mark_input())
 }
 
 /// The number of buffers that an option or the configuration says.

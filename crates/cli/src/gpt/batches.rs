@@ -7,7 +7,7 @@ use std::sync::Arc;
 use plimsoll_core::{Device, Error, Result};
 use plimsoll_data::{
     Batch as _, DataLoader, Dataset, LoaderOptions, RandomSampler, Subset, TokenDataset,
-    TokenOptions,
+    TokenOptions, copied_to,
 };
 use plimsoll_tensor::Tensor;
 
@@ -79,15 +79,9 @@ pub(crate) fn endless(
     loader.epochs().map(move |batch| placed(batch?, device))
 }
 
-/// A batch on a device; on the host it is there. A device copies it from pinned memory, which holds
-/// up neither the device nor the host.
+/// A batch on a device.
 pub(crate) fn placed(batch: Batch, device: Device) -> Result<Batch> {
-    batch.map_tensors(&mut |tensor| {
-        let from = tensor.device();
-        let pins = !device.is_cpu() && from.is_cpu() && !from.is_dry();
-        let host = if pins { tensor.pin_memory()? } else { tensor };
-        Ok(host.to_non_blocking(device)?.mark_input())
-    })
+    batch.map_tensors(&mut |tensor| copied_to(&tensor, device))
 }
 
 #[cfg(test)]

@@ -135,26 +135,20 @@ impl Block {
     ) -> Result<(Tensor, Tensor)> {
         let site = Site::caller();
         let _site = SiteScope::enter(site);
-        if !self.recompute.norm
-            && let Some(made) = made
-        {
-            let (sum, normed) = norm.call_on_sum(x, made)?;
-            return Ok((sum, to.call(&normed)?));
+        if self.recompute.norm {
+            let sum = made.map_or_else(|| Ok(x.clone()), |made| x.add(made))?;
+            let (norm, to) = (norm.clone(), to.clone());
+            let product = checkpoint(&[&sum], move |inputs| {
+                let _site = SiteScope::enter(site);
+                to.call(&norm.call(&inputs[0])?)
+            })?;
+            return Ok((sum, product));
         }
-        let sum = match made {
-            Some(made) => x.add(made)?,
-            None => x.clone(),
+        let (sum, normed) = match made {
+            Some(made) => norm.call_on_sum(x, made)?,
+            None => (x.clone(), norm.call(x)?),
         };
-        let (norm, to) = (norm.clone(), to.clone());
-        let product = move |x: &Tensor| {
-            let _site = SiteScope::enter(site);
-            to.call(&norm.call(x)?)
-        };
-        let product = match self.recompute.norm {
-            true => checkpoint(&[&sum], move |inputs| product(&inputs[0]))?,
-            false => product(&sum)?,
-        };
-        Ok((sum, product))
+        Ok((sum, to.call(&normed)?))
     }
 
     /// The last product, of what GELU makes, booked at the caller's line.

@@ -96,16 +96,13 @@ impl Rows {
             true => ("warps", WARPS, 32 * WARPS),
             false => ("blocks", 1, packs.div_ceil(KEPT_PACKS).next_multiple_of(32)),
         };
-        let gpu = launch.context.properties();
-        let shared = 2 * KEPT_PACKS * threads * 16;
-        let fits = gpu.capability >= 80 && shared + DECLARED_BYTES <= gpu.block_shared_bytes();
-        let is_held = packs > 0 && threads <= 512;
-        if !fits || !aligned || !is_held || !bytes.is_multiple_of(16) || smoothing != 0.0 {
-            return ("rows", grid(self.row_blocks(), self.row_threads()));
-        }
+        let is_held = aligned && bytes.is_multiple_of(16) && packs > 0 && threads <= 512;
         let most = (THREADS_AHEAD / threads / 132 * 132).clamp(132, MOST_ROW_BLOCKS);
-        let blocks = self.outer.div_ceil(in_block).min(most);
-        (way, Grid { shared_bytes: shared as u32, ..grid(blocks, threads as u32) })
+        let ahead = grid(self.outer.div_ceil(in_block).min(most), threads as u32);
+        match launch.fetching(ahead, 2 * KEPT_PACKS * threads * 16, DECLARED_BYTES) {
+            Some(grid) if is_held && smoothing == 0.0 => (way, grid),
+            _ => ("rows", grid(self.row_blocks(), self.row_threads())),
+        }
     }
 }
 

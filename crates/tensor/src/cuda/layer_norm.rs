@@ -1,7 +1,7 @@
 //! Layer normalisation over contiguous rows; operands that are not contiguous are copied first.
 
 use plimsoll_core::{DType, Result, Scalar};
-use plimsoll_cuda::{Argument, Grid, Properties, source_files};
+use plimsoll_cuda::{Argument, Grid, source_files};
 use plimsoll_kernels::{Meta, Operand};
 use smallvec::SmallVec;
 
@@ -88,11 +88,11 @@ impl Packed {
         Grid { blocks: (blocks as u32, 1, 1), threads: threads as u32, shared_bytes: 0 }
     }
 
-    /// The launch with shared memory for `operands` operands of `rows_at_once` rows, if the GPU has
-    /// it, and can fetch them while it computes.
+    /// The launch with shared memory for `operands` operands of `rows_at_once` rows, if they can be
+    /// fetched while it computes.
     fn ahead(
         self,
-        gpu: &Properties,
+        launch: &CudaLaunch<'_>,
         grid: Grid,
         rows_at_once: usize,
         operands: usize,
@@ -102,8 +102,7 @@ impl Packed {
             Packed::ByBlock { kept, .. } => kept,
         };
         let bytes = rows_at_once * operands * kept * grid.threads as usize * 16;
-        let fits = gpu.capability >= 80 && bytes + DECLARED_BYTES <= gpu.block_shared_bytes();
-        fits.then_some(Grid { shared_bytes: bytes as u32, ..grid })
+        launch.fetching(grid, bytes, DECLARED_BYTES)
     }
 }
 
@@ -197,7 +196,7 @@ pub(crate) fn layer_norm(
         Some(Packed::ByWarp) => ("by_warp", Packed::ByWarp.grid(rows, WARPS[0], 1 << 20)),
         Some(packed @ Packed::ByBlock { threads, .. }) => {
             let ahead = packed.grid(rows, 1, THREADS_AHEAD / threads);
-            match packed.ahead(launch.context.properties(), ahead, ROWS_AT_ONCE[0], 1) {
+            match packed.ahead(launch, ahead, ROWS_AT_ONCE[0], 1) {
                 Some(grid) if x.dtype().size_bytes() == 2 && !adds => ("ahead", grid),
                 _ => ("", packed.grid(rows, 1, 1 << 20)),
             }
@@ -252,7 +251,7 @@ pub(crate) fn layer_norm_backward(
     let packed = Packed::backward(dtype, length).filter(|_| aligned);
     let ahead = packed.and_then(|packed| {
         let grid = packed.grid(rows, WARPS[1], if wants_sums { most } else { 1 << 20 });
-        let grid = packed.ahead(launch.context.properties(), grid, ROWS_AT_ONCE[1], 2)?;
+        let grid = packed.ahead(launch, grid, ROWS_AT_ONCE[1], 2)?;
         let kernel = match packed {
             Packed::ByWarp => "layer_norm_backward_by_warp",
             Packed::ByBlock { kept, .. } if kept < KEPT_PACKS => {

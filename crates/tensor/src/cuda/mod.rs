@@ -211,6 +211,14 @@ impl CudaLaunch<'_> {
         Grid { blocks: (blocks as u32, 1, 1), threads: THREADS, shared_bytes: 0 }
     }
 
+    /// A grid whose blocks fetch so many bytes to shared memory while they compute, if the GPU can
+    /// and has room for them beside what the kernel declares itself.
+    fn fetching(&self, grid: Grid, bytes: usize, declared_bytes: usize) -> Option<Grid> {
+        let gpu = self.context.properties();
+        let fits = gpu.capability >= 80 && bytes + declared_bytes <= gpu.block_shared_bytes();
+        fits.then_some(Grid { shared_bytes: bytes as u32, ..grid })
+    }
+
     /// The same launch with output `index` as its first.
     pub(crate) fn writing_output(&self, index: usize) -> CudaLaunch<'_> {
         CudaLaunch { outputs: self.outputs.get(index..).unwrap_or_default(), ..*self }

@@ -68,6 +68,8 @@ const STATE_BYTES: usize = 32;
 const BUSY: usize = 1 << 18;
 /// Outputs whose warps keep a GPU busy.
 const MANY: usize = 1 << 12;
+/// Columns that keep a GPU busy by packs, without parts.
+const MANY_COLUMNS: usize = 1 << 16;
 /// Elements that a thread folds at least before outputs are cut into parts.
 const SHARE: usize = 32;
 /// The most parts of one output.
@@ -231,7 +233,7 @@ pub(crate) fn reduce(launch: &CudaLaunch<'_>, fold: Fold, reduced: &[usize]) -> 
         && team == 1
         && is_dense
         && is_packed(x, step, outputs)
-        && (parts > 1 || (writes_side_by_side && outputs >= MANY * PACK_BYTES))
+        && (parts > 1 || (writes_side_by_side && outputs >= MANY_COLUMNS))
     {
         let mut arguments: Arguments =
             smallvec![whole(outputs), whole(count), Argument::U64(step), whole(parts)];

@@ -17,7 +17,7 @@ use crate::dispatch::Dest;
 use crate::operation::{Backward, Grads, Inferred, Metas, Needs, OnCuda, OpInfo, Operation, Saves};
 use crate::prepare::apply;
 use plimsoll_kernels::cpu::binary;
-use plimsoll_kernels::cpu::layer_norm::{self as cpu, LayerNormGrads};
+use plimsoll_kernels::cpu::layer_norm as cpu;
 use plimsoll_kernels::{CpuLaunch, Meta, Operand};
 
 /// Inputs [a, b, weight?, bias?]. Outputs [the norm of the sum, the sum], and [mean, 1 / deviation]
@@ -26,11 +26,6 @@ use plimsoll_kernels::{CpuLaunch, Meta, Operand};
 struct AddLayerNorm(LayerNorm);
 
 impl AddLayerNorm {
-    /// Where the bias is among the inputs.
-    fn bias_at(&self) -> usize {
-        2 + usize::from(self.0.weight)
-    }
-
     /// The inputs of the norm alone, with a sum in place of its first summand.
     fn of_norm<T: Copy>(&self, inputs: &[T], sum: T) -> SmallVec<[T; 3]> {
         std::iter::once(sum).chain(inputs[2..].iter().copied()).collect()
@@ -88,7 +83,7 @@ impl Operation for AddLayerNorm {
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
         let weight = launch.inputs.get(2).filter(|_| self.0.weight);
-        let bias = launch.inputs.get(self.bias_at()).filter(|_| self.0.bias);
+        let bias = launch.inputs.get(self.0.bias_at(2)).filter(|_| self.0.bias);
         let length = self.0.normalized.iter().product();
         cuda::layer_norm(launch, length, self.0.eps, weight, bias, true)
     }
@@ -96,27 +91,16 @@ impl Operation for AddLayerNorm {
     /// Both summands have the sum's gradient: what came around, and the norm's, which is added to
     /// it where nobody else holds it.
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
-        let (needs, grad) = (backward.needs, backward.grad()?);
         let around = backward.grads.get(1).and_then(Option::as_ref);
-        let summands = needs.has(0) || needs.has(1);
-        let wanted = LayerNormGrads {
-            input: summands,
-            weight: self.0.weight && needs.has(2),
-            bias: self.0.bias && needs.has(self.bias_at()),
-            added: false,
-        };
-        let mut grads: Grads = smallvec::smallvec![None; backward.inputs.len()];
-        if !(wanted.input || wanted.weight) {
-            grads[self.bias_at()] = Some(super::nn::sum_leading(grad, self.0.rank())?);
-            return Ok(grads);
-        }
-        let sum = backward.output(1)?;
-        let weight = if self.0.weight && summands { Some(backward.input(2)?) } else { None };
+        let summands = backward.needs.has(0) || backward.needs.has(1);
         let may_write = summands && !backward.seen && !is_grad_enabled();
-        let total = around.filter(|around| may_write && is_free_to_take(around, sum));
-        let wanted = LayerNormGrads { added: total.is_some(), ..wanted };
-        let moments = || Ok([backward.output(2)?, backward.output(3)?]);
-        let [own, of_weight, of_bias] = self.0.made(wanted, grad, sum, weight, moments, total)?;
+        let total = match around {
+            Some(around) if may_write && is_free_to_take(around, backward.output(1)?) => {
+                Some(around)
+            }
+            _ => None,
+        };
+        let [own, weight, bias] = self.0.gradients(backward, 2, total)?;
         let both = match (own, around) {
             (None, around) => around.cloned(),
             (own, None) => own,
@@ -126,16 +110,7 @@ impl Operation for AddLayerNorm {
                 Some(own)
             }
         };
-        for (at, gradient) in [(0, both.clone()), (1, both)] {
-            grads[at] = gradient.filter(|_| needs.has(at));
-        }
-        if self.0.weight {
-            grads[2] = of_weight;
-        }
-        if self.0.bias {
-            grads[self.bias_at()] = of_bias;
-        }
-        Ok(grads)
+        Ok(self.0.placed(backward, 2, [both, weight, bias]))
     }
 
     fn share(&self) -> Arc<dyn Operation> {

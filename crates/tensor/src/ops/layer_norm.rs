@@ -39,9 +39,9 @@ impl LayerNorm {
         LayerNormArgs { normalized_rank: self.rank(), weight, bias, eps }
     }
 
-    /// Where the bias is among the inputs.
-    fn bias_at(&self) -> usize {
-        1 + usize::from(self.weight)
+    /// Where the bias is among the inputs, behind one input or two summands.
+    pub(super) fn bias_at(&self, summands: usize) -> usize {
+        summands + usize::from(self.weight)
     }
 
     /// Mean and 1 / deviation of each row. Half types would lose in them what the gradient needs.
@@ -137,12 +137,12 @@ impl Operation for LayerNorm {
 
     fn cuda(&self, launch: &CudaLaunch<'_>) -> Result<()> {
         let weight = launch.inputs.get(1).filter(|_| self.weight);
-        let bias = launch.inputs.get(self.bias_at()).filter(|_| self.bias);
+        let bias = launch.inputs.get(self.bias_at(1)).filter(|_| self.bias);
         cuda::layer_norm(launch, self.normalized.iter().product(), self.eps, weight, bias, false)
     }
 
     fn vjp(&self, backward: &Backward<'_>) -> Result<Grads> {
-        self.gradients(backward, None)
+        Ok(self.placed(backward, 1, self.gradients(backward, 1, None)?))
     }
 
     fn adds_to_input(&self) -> bool {
@@ -150,7 +150,7 @@ impl Operation for LayerNorm {
     }
 
     fn vjp_onto(&self, backward: &Backward<'_>, total: &Tensor) -> Result<Grads> {
-        self.gradients(backward, Some(total))
+        Ok(self.placed(backward, 1, self.gradients(backward, 1, Some(total))?))
     }
 
     fn share(&self) -> Arc<dyn Operation> {
@@ -159,49 +159,32 @@ impl Operation for LayerNorm {
 }
 
 impl LayerNorm {
-    /// The gradients; that of the input is added to `total` if there is one, and is not among them
-    /// then.
-    fn gradients(&self, backward: &Backward<'_>, total: Option<&Tensor>) -> Result<Grads> {
-        let needs = backward.needs;
-        let wanted = LayerNormGrads {
-            input: needs.has(0),
-            weight: self.weight && needs.has(1),
-            bias: self.bias && needs.has(self.bias_at()),
-            added: total.is_some(),
-        };
-        let grad = backward.grad()?;
-        let mut grads: Grads = smallvec::smallvec![None; backward.inputs.len()];
-        if !(wanted.input || wanted.weight) {
-            grads[self.bias_at()] = Some(sum_leading(grad, self.rank())?);
-            return Ok(grads);
-        }
-        let x = backward.input(0)?;
-        let weight = if self.weight && wanted.input { Some(backward.input(1)?) } else { None };
-        let moments = || Ok([backward.output(1)?, backward.output(2)?]);
-        let made = self.made(wanted, grad, x, weight, moments, total)?;
-        for (at, gradient) in [0, 1, self.bias_at()].into_iter().zip(made) {
-            if gradient.is_some() {
-                grads[at] = gradient;
-            }
-        }
-        Ok(grads)
-    }
-
-    /// The gradients of the input, the weight and the bias that are wanted, from that of the
-    /// result. That of the input is added to `total` if there is one, and is not among them then.
-    pub(super) fn made<'a>(
+    /// The gradients of what is normalized, of the weight and of the bias, of a norm of one input,
+    /// or of the sum of two, which then is the second output. That of the input is added to `total`
+    /// if there is one, and is not among them then.
+    pub(super) fn gradients(
         &self,
-        wanted: LayerNormGrads,
-        grad: &'a Tensor,
-        x: &'a Tensor,
-        weight: Option<&'a Tensor>,
-        moments: impl FnOnce() -> Result<[&'a Tensor; 2]>,
+        backward: &Backward<'_>,
+        summands: usize,
         total: Option<&Tensor>,
     ) -> Result<[Option<Tensor>; 3]> {
+        let (needs, grad) = (backward.needs, backward.grad()?);
+        let wanted = LayerNormGrads {
+            input: (0..summands).any(|summand| needs.has(summand)),
+            weight: self.weight && needs.has(summands),
+            bias: self.bias && needs.has(self.bias_at(summands)),
+            added: total.is_some(),
+        };
+        if !(wanted.input || wanted.weight) {
+            return Ok([None, None, Some(sum_leading(grad, self.rank())?)]);
+        }
+        let x = if summands == 1 { backward.input(0)? } else { backward.output(1)? };
+        let weighs = self.weight && wanted.input;
+        let weight = if weighs { Some(backward.input(summands)?) } else { None };
         if is_grad_enabled() {
             return self.composite(grad, x, weight, wanted);
         }
-        let [mean, rstd] = moments()?;
+        let (mean, rstd) = (backward.output(summands)?, backward.output(summands + 1)?);
         let op = LayerNormBackward { rank: self.rank(), wanted };
         let mut inputs: SmallVec<[&Tensor; 5]> = smallvec::smallvec![grad, x, mean, rstd];
         inputs.extend(weight);
@@ -210,6 +193,25 @@ impl LayerNorm {
         let mut results = apply(&op, &inputs, dest, Site::in_force())?.into_iter();
         let made = [wanted.input && !wanted.added, wanted.weight, wanted.bias];
         Ok(made.map(|wanted| if wanted { results.next() } else { None }))
+    }
+
+    /// The gradients where the inputs are: every summand that wants one has the same.
+    pub(super) fn placed(
+        &self,
+        backward: &Backward<'_>,
+        summands: usize,
+        [input, weight, bias]: [Option<Tensor>; 3],
+    ) -> Grads {
+        let mut grads: Grads = smallvec::smallvec![None; backward.inputs.len()];
+        for summand in (0..summands).filter(|&summand| backward.needs.has(summand)) {
+            grads[summand] = input.clone();
+        }
+        for (at, gradient) in [(summands, weight), (self.bias_at(summands), bias)] {
+            if gradient.is_some() {
+                grads[at] = gradient;
+            }
+        }
+        grads
     }
 
     /// The gradients from differentiable operations. Mean and deviation are computed again from x,

@@ -43,16 +43,10 @@ impl Operation for GeluBoth {
         if self.tanh { &TANH } else { &EXACT }
     }
 
-    fn infer(&self, inputs: &[&Meta], needs: Needs) -> Result<Inferred> {
-        let _ = needs;
-        let name = self.info().name;
-        match elementwise::infer(name, inputs, inputs[1].dtype)? {
-            Inferred::Exact(mut metas) => {
-                metas.push(metas[0].clone());
-                Ok(Inferred::Exact(metas))
-            }
-            other => Ok(other),
-        }
+    fn infer(&self, inputs: &[&Meta], _needs: Needs) -> Result<Inferred> {
+        let layout = elementwise::output_layout(self.info().name, inputs)?;
+        let each = Meta { layout, dtype: inputs[1].dtype };
+        Ok(Inferred::Exact(smallvec::smallvec![each.clone(), each]))
     }
 
     fn cpu(&self, launch: &CpuLaunch<'_>) -> Result<()> {
