@@ -2,8 +2,9 @@
 // (cross_entropy), and the gradients of both. Rows are scores of classes, `inner` elements apart.
 // What is reduced over rows goes through one pair of sums a block, added up in order by one block.
 
-// Packs of a row that a thread holds where a team holds all of it; mirrors the launches.
-const int KEPT = 8;
+// Packs of a row, or of a piece of one, that a thread holds, and pieces that are on their way or
+// worked on; both mirror the launches.
+const int KEPT = 8, PIECES = 3;
 
 // Sums of losses and of weights.
 struct Total { f64 loss, weight; };
@@ -32,36 +33,10 @@ template <> __device__ __forceinline__ f64 not_a_number<f64>() { return __longlo
 __device__ __forceinline__ f32 logarithm(f32 x) { return logf(x); }
 __device__ __forceinline__ f64 logarithm(f64 x) { return log(x); }
 
-// The largest score so far and the sum of exp(score - largest). A NaN is left for the sum to carry.
-template <typename C> struct Moments {
-  C top, sum;
-
-  __device__ Moments() : top(lowest<C>()), sum(0) {}
-
-  // Nothing is subtracted from scores of minus infinity, so that they count 0 and not NaN.
-  __device__ C base() const { return top == lowest<C>() ? (C)0 : top; }
-
-  __device__ void raise(C other) {
-    if (!(other > top)) return;
-    sum *= exponential<C>(top - other);
-    top = other;
-  }
-
-  __device__ void take(C score) {
-    raise(score);
-    sum += exponential<C>(score - base());
-  }
-
-  // A row of minus infinities alone is no distribution.
-  __device__ C log_sum() const { return top == lowest<C>() ? not_a_number<C>() : logarithm(sum); }
-};
-
-// The moments of a block's threads together; every one of them has the result.
-template <typename C> __device__ Moments<C> block_moments(Moments<C> own) {
-  Moments<C> all;
-  all.top = Team<false>::template fold<Larger>(own.top, lowest<C>());
-  all.sum = Team<false>::sum(own.sum * exponential<C>(own.top - all.base()));
-  return all;
+// The logarithm of the sum of exp(score - largest). A row of minus infinities alone is no
+// distribution.
+template <typename C> __device__ C log_sum_of(const Moments<C> &all) {
+  return all.top == lowest<C>() ? not_a_number<C>() : logarithm(all.sum);
 }
 
 template <typename C> __device__ __forceinline__ f64 share(const void *weight, i64 class_, i64 width) {
@@ -110,17 +85,17 @@ __device__ void settle_row(const Rows &rows, const Terms &terms, i64 row, const 
   sum.weight += total.weight;
 }
 
-// A team of threads a row that it holds whole.
-template <typename T, bool by_warp>
+// A block a row that it holds whole.
+template <typename T>
 __device__ void by_row_ahead(Rows rows, Terms terms, const T *x, const i64 *targets, const T *weight, T *loss,
                              typename Compute<T>::number *tops, typename Compute<T>::number *log_sums, Total *totals, Fault fault) {
   typedef typename Compute<T>::number C;
-  typedef Ahead<T, by_warp, KEPT> Line;
-  typedef Team<by_warp> Ours;
+  typedef Ahead<T, false, KEPT> Line;
+  typedef Team<false> Ours;
   const int wide = Line::wide;
   Line ahead = {(int)(rows.classes / wide)};
   Total sum = {0, 0};
-  i64 row = Ours::first(), step = Ours::teams();
+  i64 row = blockIdx.x, step = gridDim.x;
   int turn = 0;
   ahead.ask(x + row * rows.classes, 0, row < rows.outer);
   for (; row < rows.outer; row += step, turn ^= 1) {
@@ -138,7 +113,106 @@ __device__ void by_row_ahead(Rows rows, Terms terms, const T *x, const i64 *targ
       for (int k = 0; k < wide; ++k) own.sum += exponential<T>((C)load(pack.v[k]) - base);
     });
     own.sum = Ours::sum(own.sum);
-    if (Ours::place() == 0) settle_row(rows, terms, row, x, targets, weight, loss, tops, log_sums, own.top, own.log_sum(), 0, sum, fault);
+    if (threadIdx.x == 0) settle_row(rows, terms, row, x, targets, weight, loss, tops, log_sums, own.top, log_sum_of(own), 0, sum, fault);
+  }
+  if (threadIdx.x == 0) totals[blockIdx.x] = sum;
+}
+
+// The larger ones of two halves each.
+template <typename T> __device__ u32 larger_halves(u32 a, u32 b);
+#if __CUDA_ARCH__ >= 800
+template <> __device__ __forceinline__ u32 larger_halves<f16>(u32 a, u32 b) {
+  asm("max.f16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+  return a;
+}
+template <> __device__ __forceinline__ u32 larger_halves<bf16>(u32 a, u32 b) {
+  asm("max.bf16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+  return a;
+}
+#endif
+
+// The largest number of some packs.
+template <typename T, int N> __device__ __forceinline__ typename Compute<T>::number largest_of(const Pack<T> (&packs)[N]) {
+  typedef typename Compute<T>::number C;
+  C top = lowest<C>();
+#if __CUDA_ARCH__ >= 800
+  if constexpr (sizeof(T) == 2) {
+    u32 tops = ((const u32(&)[4])packs[0])[0];
+#pragma unroll
+    for (int j = 0; j < N; ++j)
+#pragma unroll
+      for (int k = 0; k < 4; ++k) tops = larger_halves<T>(tops, ((const u32(&)[4])packs[j])[k]);
+    const T(&both)[2] = (const T(&)[2])tops;
+    return Larger::of(Larger::of(top, load(both[0])), load(both[1]));
+  }
+#endif
+#pragma unroll
+  for (int j = 0; j < N; ++j)
+#pragma unroll
+    for (int k = 0; k < 16 / (int)sizeof(T); ++k) top = Larger::of(top, (C)load(packs[j].v[k]));
+  return top;
+}
+
+// Rows of any length that begin at multiples of 16 bytes and are as long as one, a warp each. A
+// row's pieces are on their way to shared memory one after the other, and those of the next row
+// after them: a warp waits for nobody and goes on from row to row.
+template <typename T>
+__device__ void by_row_in_pieces(Rows rows, Terms terms, const T *x, const i64 *targets, const T *weight, T *loss,
+                                 typename Compute<T>::number *tops, typename Compute<T>::number *log_sums, Total *totals, Fault fault) {
+  typedef typename Compute<T>::number C;
+  typedef Team<true> Warp;
+  const int wide = 16 / sizeof(T), piece = 32 * KEPT;
+  extern __shared__ Pack<u32> pieces[];
+  i64 packs = rows.classes / wide, step = Warp::teams();
+  Pack<T> *slots = (Pack<T> *)pieces + (threadIdx.x >> 5) * PIECES * piece + Warp::place();
+  // The next piece to ask for: its row, this lane's first pack of it, and the slot it goes to.
+  i64 asked = Warp::first(), asked_at = Warp::place();
+  int asked_slot = 0;
+  auto ask = [&] {
+    if (asked < rows.outer) {
+      const Pack<T> *from = (const Pack<T> *)(x + asked * rows.classes) + asked_at;
+#pragma unroll
+      for (int j = 0; j < KEPT; ++j)
+        if (asked_at + j * 32 < packs) fetch_pack(slots + asked_slot * piece + j * 32, from + j * 32);
+      asked_at += piece;
+      if (asked_at - Warp::place() >= packs) {
+        asked += step;
+        asked_at = Warp::place();
+      }
+    }
+    fetched_so_far();
+    asked_slot = asked_slot + 1 == PIECES ? 0 : asked_slot + 1;
+  };
+#pragma unroll
+  for (int i = 1; i < PIECES; ++i) ask();
+  Total sum = {0, 0};
+  int slot = 0;
+  for (i64 row = Warp::first(); row < rows.outer; row += step) {
+    Moments<C> own;
+    for (i64 at = Warp::place(); at - Warp::place() < packs; at += piece) {
+      // The slot that this fills was read in the turn before, by this lane alone.
+      ask();
+      wait_for_all_but<PIECES - 1>();
+      Pack<T> held[KEPT];
+#pragma unroll
+      for (int j = 0; j < KEPT; ++j) {
+        if (at + j * 32 < packs) {
+          held[j] = slots[slot * piece + j * 32];
+          continue;
+        }
+#pragma unroll
+        for (int k = 0; k < wide; ++k) held[j].v[k] = Store<T>::from(lowest<C>());
+      }
+      own.raise(largest_of(held));
+      C base = own.base();
+#pragma unroll
+      for (int j = 0; j < KEPT; ++j)
+#pragma unroll
+        for (int k = 0; k < wide; ++k) own.sum += exponential<T>((C)load(held[j].v[k]) - base);
+      slot = slot + 1 == PIECES ? 0 : slot + 1;
+    }
+    own = warp_moments(own);
+    if (Warp::place() == 0) settle_row(rows, terms, row, x, targets, weight, loss, tops, log_sums, own.top, log_sum_of(own), 0, sum, fault);
   }
   sum.loss = block_sum(sum.loss);
   sum.weight = block_sum(sum.weight);
@@ -154,7 +228,8 @@ __device__ void by_row(Rows rows, Terms terms, const T *x, const i64 *targets, c
   bool packed = rows.classes % wide == 0 && aligned(x);
   f64 weights = terms.smoothing != 0 ? all_shares<C>(weight, rows.classes, terms.width) : 0;
   Total sum = {0, 0};
-  for (i64 row = blockIdx.x; row < rows.outer; row += gridDim.x) {
+  int turn = 0;
+  for (i64 row = blockIdx.x; row < rows.outer; row += gridDim.x, turn ^= 1) {
     const T *line = x + row * rows.classes;
     Moments<C> own;
     if (packed) {
@@ -186,8 +261,8 @@ __device__ void by_row(Rows rows, Terms terms, const T *x, const i64 *targets, c
     } else {
       for (i64 i = threadIdx.x; i < rows.classes; i += blockDim.x) own.take((C)load(line[i]));
     }
-    own = block_moments(own);
-    C log_sum = own.log_sum();
+    own = team_moments<false>(own, turn);
+    C log_sum = log_sum_of(own);
     f64 spread = 0;
     if (terms.smoothing != 0) {
       for (i64 i = threadIdx.x; i < rows.classes; i += blockDim.x) spread += share<C>(weight, i, terms.width) * (f64)((C)load(line[i]) - own.top);
@@ -208,7 +283,7 @@ __device__ void by_column(Rows rows, Terms terms, const void *x, const i64 *targ
     i64 start = rows.start(row);
     Moments<C> own;
     for (i64 i = 0; i < rows.classes; ++i) own.take(fetched<C>(x, start + i * rows.inner, terms.width));
-    C log_sum = own.log_sum();
+    C log_sum = log_sum_of(own);
     f64 spread = 0;
     if (terms.smoothing != 0) {
       for (i64 i = 0; i < rows.classes; ++i)
@@ -393,7 +468,7 @@ __device__ void backward_by_column(Rows rows, Terms terms, const void *grad, con
 #define ROWS(type)                                                                                                                  \
   KERNEL_OF(128, cross_entropy_warps_##type)(Rows rows, Terms terms, const type *x, const i64 *targets, const type *weight,         \
                 type *loss, Compute<type>::number *tops, Compute<type>::number *log_sums, Total *totals, Fault fault) {             \
-    by_row_ahead<type, true>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                                 \
+    by_row_in_pieces<type>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                                 \
   }                                                                                                                                 \
   KERNEL_OF(128, cross_entropy_backward_warps_##type)(Rows rows, Terms terms, const type *grad, const type *x, const i64 *targets,  \
                 const type *weight, const Compute<type>::number *divisor, const Compute<type>::number *tops,                        \
@@ -402,7 +477,7 @@ __device__ void backward_by_column(Rows rows, Terms terms, const void *grad, con
   }                                                                                                                                 \
   KERNEL_OF(512, cross_entropy_blocks_##type)(Rows rows, Terms terms, const type *x, const i64 *targets, const type *weight,        \
                 type *loss, Compute<type>::number *tops, Compute<type>::number *log_sums, Total *totals, Fault fault) {             \
-    by_row_ahead<type, false>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                                \
+    by_row_ahead<type>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                                \
   }                                                                                                                                 \
   KERNEL_OF(512, cross_entropy_backward_blocks_##type)(Rows rows, Terms terms, const type *grad, const type *x, const i64 *targets, \
                 const type *weight, const Compute<type>::number *divisor, const Compute<type>::number *tops,                        \

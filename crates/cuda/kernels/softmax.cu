@@ -3,13 +3,12 @@
 // its elements are neighbours, and blocks of 32 neighbouring lines otherwise.
 
 // A thread's share of a line that begins at a multiple of 16 bytes and is as long as one, taken 16
-// bytes at a time. The first packs, asked for at once, are held in registers as the numbers that
-// are computed in, few enough for many threads to be there at once: 16 of them, or four packs where
-// a warp takes a line. A line that has no more is read once; the rest of a longer one is read again
-// from the caches.
-template <typename T, bool by_warp> struct Share {
+// bytes at a time. The first `kept` packs, asked for at once, are held in registers as the numbers
+// that are computed in. A line that has no more is read once; the rest of a longer one is read
+// again from the caches.
+template <typename T, bool by_warp, int kept> struct Share {
   typedef typename Compute<T>::number C;
-  static const int wide = 16 / sizeof(T), kept = by_warp ? 4 : 16 / wide;
+  static const int wide = 16 / sizeof(T);
   C own[kept][wide];
   const Pack<T> *line;
   i64 packs;
@@ -77,14 +76,14 @@ template <typename T, bool by_warp>
 __device__ void softmax_lines(i64 lines, i64 length, const Strided &outer, i64 x_step, i64 out_step, bool log, const T *x, T *out) {
   typedef typename Compute<T>::number C;
   typedef Team<by_warp> Ours;
-  typedef Share<T, by_warp> Line;
-  for (i64 index = Ours::first(); index < lines; index += Ours::teams()) {
+  typedef Share<T, by_warp, 4> Line;
+  for (i64 index = Ours::first(), turn = 0; index < lines; index += Ours::teams(), turn ^= 1) {
     i64 at[2];
     locate<2>(outer, index, at);
     const T *from = x + at[0];
     T *to = out + at[1];
-    C top = lowest<C>(), total = 0;
     if (x_step != 1 || out_step != 1 || length % Line::wide != 0 || !aligned(from) || !aligned(to)) {
+      C top = lowest<C>(), total = 0;
       for (i64 i = Ours::place(); i < length; i += Ours::threads()) top = Larger::of(top, (C)load(from[i * x_step]));
       top = Ours::template fold<Larger>(top, lowest<C>());
       for (i64 i = Ours::place(); i < length; i += Ours::threads()) total += exponential<T>((C)load(from[i * x_step]) - top);
@@ -97,26 +96,27 @@ __device__ void softmax_lines(i64 lines, i64 length, const Strided &outer, i64 x
       continue;
     }
     Line line(from, length);
+    Moments<C> own;
     line.each([&](i64, C(&values)[Line::wide]) {
 #pragma unroll
-      for (int k = 0; k < Line::wide; ++k) top = Larger::of(top, values[k]);
+      for (int k = 0; k < Line::wide; ++k) own.top = Larger::of(own.top, values[k]);
     });
-    top = Ours::template fold<Larger>(top, lowest<C>());
-    // What is held becomes its exponential, or its distance from the largest for the logarithm.
+    // What is held becomes its exponential below the thread's largest. For the logarithm it stays.
+    C base = own.base();
     auto add = [&](i64, C(&values)[Line::wide]) {
 #pragma unroll
       for (int k = 0; k < Line::wide; ++k) {
-        C below = values[k] - top, exponent = exponential<T>(below);
-        total += exponent;
-        values[k] = log ? below : exponent;
+        C exponent = exponential<T>(values[k] - base);
+        own.sum += exponent;
+        if (!log) values[k] = exponent;
       }
     };
     line.each(add);
-    total = Ours::sum(total, 1);
-    C scale = (C)1 / total, shift = ::log(total);
+    Moments<C> all = team_moments<by_warp>(own, turn);
+    C scale = exponential<C>(own.top - all.base()) / all.sum, shift = ::log(all.sum);
     auto finish = [&](i64 i, C(&values)[Line::wide]) {
 #pragma unroll
-      for (int k = 0; k < Line::wide; ++k) values[k] = log ? values[k] - shift : values[k] * scale;
+      for (int k = 0; k < Line::wide; ++k) values[k] = log ? values[k] - all.top - shift : values[k] * scale;
       Line::store(to, i, values);
     };
     line.each_own(finish);
@@ -141,7 +141,7 @@ __device__ void backward_lines(i64 lines, i64 length, const Strided &outer, i64 
                                const T *grad, const T *y, T *out) {
   typedef typename Compute<T>::number C;
   typedef Team<by_warp> Ours;
-  typedef Share<T, by_warp> Line;
+  typedef Share<T, by_warp, by_warp ? 4 : (int)sizeof(T)> Line;
   for (i64 index = Ours::first(), turn = 0; index < lines; index += Ours::teams(), turn ^= 1) {
     i64 at[3];
     locate<3>(outer, index, at);
@@ -226,12 +226,12 @@ __device__ void backward_columns(i64 lines, i64 length, const Strided &outer, i6
   }
 }
 
-#define SOFTMAX(type)                                                                                                               \
+#define SOFTMAX(type, blocks)                                                                                                               \
   KERNEL_BY(128, 6, softmax_by_warp_##type)(i64 lines, i64 length, Strided outer, i64 x_step, i64 out_step, i32 log, const type *x, \
                                          type *out) {                                                                               \
     softmax_lines<type, true>(lines, length, outer, x_step, out_step, log, x, out);                                                 \
   }                                                                                                                                 \
-  KERNEL_BY(512, 3, softmax_##type)(i64 lines, i64 length, Strided outer, i64 x_step, i64 out_step, i32 log, const type *x,         \
+  KERNEL_BY(512, blocks, softmax_##type)(i64 lines, i64 length, Strided outer, i64 x_step, i64 out_step, i32 log, const type *x,         \
                                  type *out) {                                                                                       \
     softmax_lines<type, false>(lines, length, outer, x_step, out_step, log, x, out);                                                \
   }                                                                                                                                 \
@@ -251,7 +251,8 @@ __device__ void backward_columns(i64 lines, i64 length, const Strided &outer, i6
                                                   i32 log, const type *grad, const type *y, type *out) {                            \
     backward_columns<type>(lines, length, outer, grad_step, y_step, out_step, log, grad, y, out);                                   \
   }
-SOFTMAX(f32)
-SOFTMAX(f64)
-SOFTMAX(f16)
-SOFTMAX(bf16)
+// With four packs of halves a thread needs more registers.
+SOFTMAX(f32, 3)
+SOFTMAX(f64, 3)
+SOFTMAX(f16, 2)
+SOFTMAX(bf16, 2)

@@ -155,6 +155,7 @@ pub static CROSS_ENTROPY: KernelSource = source!(
         "exponential.cuh",
         "fetch.cuh",
         "lines.cuh",
+        "moments.cuh",
         "ahead.cuh",
         "cross_entropy.cu"
     ]
@@ -198,7 +199,7 @@ pub static REARRANGE: KernelSource = source!("rearrange");
 pub static POOL: KernelSource = source!("pool");
 /// Softmax and its derivatives.
 pub static SOFTMAX: KernelSource =
-    source!("softmax", ["block.cuh", "exponential.cuh", "lines.cuh", "softmax.cu"]);
+    source!("softmax", ["block.cuh", "exponential.cuh", "lines.cuh", "moments.cuh", "softmax.cu"]);
 /// Elementwise kernels of one input.
 pub static UNARY: KernelSource = source!("unary", ["exponential.cuh", "unary.cu"]);
 /// Activations and their derivatives.

@@ -18,8 +18,14 @@ const MOST_BLOCKS: usize = 1 << 14;
 /// The same where a block's threads take a row together, and where they are a warp.
 const MOST_ROW_BLOCKS: usize = 132 * 12;
 const MOST_WARP_BLOCKS: usize = 132 * 32;
-/// Packs of 16 bytes that a thread holds of a row; mirrors the kernels.
+/// Packs of 16 bytes that a thread holds of a row, or of a piece of one; mirrors the kernels.
 const KEPT_PACKS: usize = 8;
+/// Pieces of rows that are on their way to a warp or worked on; mirrors the kernels.
+const PIECES: usize = 3;
+/// Blocks of warps that take rows in pieces: as many as the shared memory of an H200 holds.
+const MOST_BLOCKS_OF_PIECES: usize = 132 * 4;
+/// Rows that make three quarters of those blocks' warps busy.
+const ENOUGH_ROWS: usize = MOST_BLOCKS_OF_PIECES * WARPS * 3 / 4;
 /// Warps of a block, each with a row.
 const WARPS: usize = 4;
 /// Threads of an H200's blocks whose rows are on their way while others are worked on: as many as
@@ -79,30 +85,68 @@ impl Rows {
         }
     }
 
-    /// The way and the launch of kernels over rows of neighbouring scores at these addresses. Whole
-    /// rows of packs are fetched while others are worked on, by a warp or a block each.
-    fn teams(
-        self,
-        launch: &CudaLaunch<'_>,
-        dtype: DType,
-        smoothing: f64,
-        at: &[&Operand<'_>],
-    ) -> (&'static str, Grid) {
+    /// Packs of a row of neighbouring scores, if rows at these addresses are whole packs that can
+    /// be fetched while others are worked on.
+    fn packs(self, dtype: DType, smoothing: f64, at: &[&Operand<'_>]) -> Option<usize> {
         let bytes = self.classes * dtype.size_bytes();
         let aligned = at.iter().all(|operand| operand.first_byte().addr().is_multiple_of(16));
-        let packs = bytes / 16;
-        let by_warp = packs <= 32 * KEPT_PACKS;
-        let (way, in_block, threads) = match by_warp {
-            true => ("warps", WARPS, 32 * WARPS),
-            false => ("blocks", 1, packs.div_ceil(KEPT_PACKS).next_multiple_of(32)),
-        };
-        let is_held = aligned && bytes.is_multiple_of(16) && packs > 0 && threads <= 512;
+        let can = aligned && bytes.is_multiple_of(16) && bytes > 0 && smoothing == 0.0;
+        can.then_some(bytes / 16)
+    }
+
+    /// The way and the launch of the kernel over rows of neighbouring scores. Warps take rows in
+    /// pieces: short rows, and those of halves if there are enough for nearly all warps. A block
+    /// takes another row that it can hold.
+    fn forward(
+        self,
+        launch: &CudaLaunch<'_>,
+        x: &Operand<'_>,
+        smoothing: f64,
+    ) -> (&'static str, Grid) {
+        let packs = self.packs(x.dtype(), smoothing, &[x]);
+        let many = x.dtype().size_bytes() == 2 && self.outer >= ENOUGH_ROWS;
+        let by_warps = packs.filter(|&packs| many || packs <= 32 * KEPT_PACKS).and_then(|_| {
+            let blocks = self.outer.div_ceil(WARPS).min(MOST_BLOCKS_OF_PIECES);
+            let bytes = PIECES * KEPT_PACKS * 32 * WARPS * 16;
+            launch.fetching(grid(blocks, 32 * WARPS as u32), bytes, DECLARED_BYTES)
+        });
+        let by_blocks = || self.held_by_blocks(launch, packs?).map(|grid| ("blocks", grid));
+        let by_warps = by_warps.map(|grid| ("warps", grid));
+        by_warps.or_else(by_blocks).unwrap_or_else(|| self.by_rows())
+    }
+
+    /// The same for the gradient, of rows that a warp or a block holds.
+    fn backward(
+        self,
+        launch: &CudaLaunch<'_>,
+        [x, out]: [&Operand<'_>; 2],
+        smoothing: f64,
+    ) -> (&'static str, Grid) {
+        let held = self.packs(x.dtype(), smoothing, &[x, out]).and_then(|packs| {
+            if packs > 32 * KEPT_PACKS {
+                return self.held_by_blocks(launch, packs).map(|grid| ("blocks", grid));
+            }
+            let by_warps = self.held(launch, 32 * WARPS, WARPS);
+            by_warps.map(|grid| ("warps", grid))
+        });
+        held.unwrap_or_else(|| self.by_rows())
+    }
+
+    fn by_rows(self) -> (&'static str, Grid) {
+        ("rows", grid(self.row_blocks(), self.row_threads()))
+    }
+
+    /// The launch in which a block holds a row of so many packs, if it can.
+    fn held_by_blocks(self, launch: &CudaLaunch<'_>, packs: usize) -> Option<Grid> {
+        let threads = packs.div_ceil(KEPT_PACKS).next_multiple_of(32);
+        if threads > 512 { None } else { self.held(launch, threads, 1) }
+    }
+
+    /// The launch of blocks that hold so many rows while the next are on their way.
+    fn held(self, launch: &CudaLaunch<'_>, threads: usize, in_block: usize) -> Option<Grid> {
         let most = (THREADS_AHEAD / threads / 132 * 132).clamp(132, MOST_ROW_BLOCKS);
         let ahead = grid(self.outer.div_ceil(in_block).min(most), threads as u32);
-        match launch.fetching(ahead, 2 * KEPT_PACKS * threads * 16, DECLARED_BYTES) {
-            Some(grid) if is_held && smoothing == 0.0 => (way, grid),
-            _ => ("rows", grid(self.row_blocks(), self.row_threads())),
-        }
+        launch.fetching(ahead, 2 * KEPT_PACKS * threads * 16, DECLARED_BYTES)
     }
 }
 
@@ -209,7 +253,7 @@ pub(crate) fn cross_entropy(launch: &CudaLaunch<'_>, args: CrossEntropyArgs) -> 
     // Kernels for rows side by side are compiled for what is computed in.
     let (way, grid, number) = match rows.inner {
         1 => {
-            let (way, grid) = rows.teams(launch, x.dtype(), args.smoothing, &[x]);
+            let (way, grid) = rows.forward(launch, x, args.smoothing);
             (way, grid, type_name(x.dtype()))
         }
         _ => ("columns", grid(rows.thread_blocks(), THREADS), computed_in(x.dtype())),
@@ -248,7 +292,7 @@ pub(crate) fn cross_entropy_backward(
     }
     let (way, grid, number) = match rows.inner {
         1 => {
-            let (way, of_way) = rows.teams(launch, x.dtype(), args.smoothing, &[x, out]);
+            let (way, of_way) = rows.backward(launch, [x, out], args.smoothing);
             // Here blocks leave no sums.
             let all = rows.outer.min(1 << 20);
             let grid = if way == "rows" { grid(all, rows.row_threads()) } else { of_way };

@@ -8,8 +8,10 @@ use smallvec::smallvec;
 use super::lines::Lines;
 use super::{Arguments, CudaLaunch, address, type_name, whole};
 
-/// Elements of a line that a thread of a block holds; mirrors the kernels.
-const HELD: usize = 16;
+/// Bytes of a line that a thread of a block holds forward, and elements backward, where two lines
+/// are held; mirrors the kernels.
+const HELD_BYTES: usize = 64;
+const HELD_BACKWARD: usize = 16;
 /// Packs of 16 bytes of a line that a warp takes alone, forward and backward, where two lines are
 /// held.
 const WARPS_PACKS: [usize; 2] = [128, 64];
@@ -17,11 +19,16 @@ const WARPS_PACKS: [usize; 2] = [128, 64];
 const WARPS: usize = 4;
 
 /// How lines are taken whose elements are neighbours: the rest of the kernel's name, lines of a
-/// block and its threads.
-fn team(length: usize, dtype: DType, most_packs: usize) -> (&'static str, usize, usize) {
+/// block and its threads, of which each holds so many elements.
+fn team(
+    length: usize,
+    dtype: DType,
+    most_packs: usize,
+    held: usize,
+) -> (&'static str, usize, usize) {
     match (length * dtype.size_bytes()).div_ceil(16) <= most_packs {
         true => ("by_warp", WARPS, 32 * WARPS),
-        false => ("", 1, length.div_ceil(HELD).next_multiple_of(32).min(512)),
+        false => ("", 1, length.div_ceil(held).next_multiple_of(32).min(512)),
     }
 }
 
@@ -29,7 +36,7 @@ fn team(length: usize, dtype: DType, most_packs: usize) -> (&'static str, usize,
 pub(crate) fn softmax(launch: &CudaLaunch<'_>, dim: usize, log: bool) -> Result<()> {
     let (x, out) = (&launch.inputs[0], &launch.outputs[0]);
     let lines = Lines::new([x, out], dim);
-    let team = team(lines.len, x.dtype(), WARPS_PACKS[0]);
+    let team = team(lines.len, x.dtype(), WARPS_PACKS[0], HELD_BYTES / x.dtype().size_bytes());
     run(launch, "softmax", [x, out], lines, team, log)
 }
 
@@ -37,7 +44,7 @@ pub(crate) fn softmax(launch: &CudaLaunch<'_>, dim: usize, log: bool) -> Result<
 pub(crate) fn softmax_backward(launch: &CudaLaunch<'_>, dim: usize, log: bool) -> Result<()> {
     let operands = [&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]];
     let lines = Lines::new(operands, dim);
-    let team = team(lines.len, operands[0].dtype(), WARPS_PACKS[1]);
+    let team = team(lines.len, operands[0].dtype(), WARPS_PACKS[1], HELD_BACKWARD);
     run(launch, "softmax_backward", operands, lines, team, log)
 }
 
