@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use plimsoll_core::{ByteSize, Device, Error, Result};
 use plimsoll_data::DataLoader;
 use plimsoll_live::{Server, ledger_figures, step_ended};
-use plimsoll_memory::set_step;
+use plimsoll_memory::{Configuration, set_step};
 use plimsoll_nn::{Module, check_device_consistency};
 use plimsoll_profile::{Limits, Profile, Session};
 use plimsoll_tensor::memory::{self, LeakWatch};
@@ -37,6 +37,7 @@ const PROMPT: &[u8] = b"\n/// The ";
 
 /// Trains; whether something leaks, as far as that was watched.
 pub(crate) fn run(options: &Train) -> Result<bool> {
+    choose_configuration()?;
     let device = device_of(options)?;
     if options.capture {
         captured::check(device)?;
@@ -92,6 +93,15 @@ pub(crate) fn run(options: &Train) -> Result<bool> {
         println!("\n{}", verdict.to_string().trim_end());
     }
     outcome.map(|()| verdict.is_some_and(|verdict| !verdict.is_clean()))
+}
+
+/// On GPUs segments grow and shrink by pages, unless the user said otherwise: less is reserved, and
+/// what one batch left is of use to another one's shapes.
+fn choose_configuration() -> Result<()> {
+    let chosen = Configuration::from_environment()?.preferring_expandable_segments();
+    // A program around this command may have chosen already.
+    let _ = chosen.install();
+    Ok(())
 }
 
 /// Where to train: the named device, or the one that the model is made for; with `--dry` a dry run

@@ -19,7 +19,7 @@ impl Configuration {
         }
     }
 
-    fn is_given(&self, name: &str) -> bool {
+    pub(super) fn is_given(&self, name: &str) -> bool {
         self.given_by[keys::position(name)] != GivenBy::Default
     }
 

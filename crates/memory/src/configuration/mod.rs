@@ -240,9 +240,39 @@ impl Configuration {
         self
     }
 
-    /// Whether segments of devices grow and shrink by pages.
+    /// The same settings with expandable segments on every device that can have them, if nothing
+    /// was said of them: a program's choice for its users, like that of `plimsoll train`. It is no
+    /// error where a device has none, unlike a setting that was given. Limits to what is split say
+    /// that segments are to stay as they are.
+    ///
+    /// ```
+    /// use plimsoll_memory::Configuration;
+    /// let chosen = Configuration::default().preferring_expandable_segments();
+    /// assert!(chosen.expandable_segments() && !chosen.requires_expandable_segments());
+    /// let refused = Configuration::parse("expandable_segments:False")?;
+    /// assert!(!refused.preferring_expandable_segments().expandable_segments());
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn preferring_expandable_segments(mut self) -> Configuration {
+        let said = ["expandable_segments", "max_split_size_mb", "max_non_split_rounding_mb"];
+        // Without caching there are no segments to grow.
+        if self.caching && !said.into_iter().any(|key| self.is_given(key)) {
+            self.given_by[keys::position("expandable_segments")] = GivenBy::Program;
+            self.expandable_segments = true;
+        }
+        self
+    }
+
+    /// Whether segments of devices grow and shrink by pages, where they can.
     pub fn expandable_segments(&self) -> bool {
         self.expandable_segments
+    }
+
+    /// Whether a device that cannot have expandable segments is an error.
+    pub fn requires_expandable_segments(&self) -> bool {
+        let given_by = &self.given_by[keys::position("expandable_segments")];
+        self.expandable_segments && *given_by != GivenBy::Program
     }
 
     /// The hard limit on reserved bytes, if one is set.

@@ -11,6 +11,8 @@ pub enum GivenBy {
     /// Nobody set it.
     #[default]
     Default,
+    /// The program chose it, where nobody set it.
+    Program,
     /// A call on [`ConfigurationBuilder`](crate::ConfigurationBuilder).
     Builder,
     /// The environment variable `PLIMSOLL_CONF`, or text in its form.
@@ -23,6 +25,7 @@ impl fmt::Display for GivenBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             GivenBy::Default => f.pad("default"),
+            GivenBy::Program => f.pad("program"),
             GivenBy::Builder => f.pad("builder"),
             GivenBy::Text => f.pad(CONFIGURATION_VARIABLE),
             GivenBy::File(path) => f.pad(&path.display().to_string()),

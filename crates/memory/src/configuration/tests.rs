@@ -108,6 +108,23 @@ fn a_key_without_effect_is_refused() {
 }
 
 #[test]
+fn a_program_may_prefer_expandable_segments_where_nothing_was_said() {
+    let preferred = |text: &str| {
+        let chosen = Configuration::parse(text).unwrap().preferring_expandable_segments();
+        let row = chosen.describe().into_iter().find(|row| row.key == "expandable_segments");
+        let row = row.unwrap();
+        assert_eq!(row.value == "true", chosen.expandable_segments(), "{}", row.value);
+        (chosen.expandable_segments(), chosen.requires_expandable_segments(), row.given_by)
+    };
+    assert_eq!(preferred(""), (true, false, GivenBy::Program));
+    assert_eq!(preferred("threads:3"), (true, false, GivenBy::Program));
+    assert_eq!(preferred("expandable_segments:True"), (true, true, GivenBy::Text));
+    assert_eq!(preferred("expandable_segments:False"), (false, false, GivenBy::Text));
+    assert_eq!(preferred("caching:false"), (false, false, GivenBy::Default));
+    assert_eq!(preferred("max_split_size_mb:64"), (false, false, GivenBy::Default));
+}
+
+#[test]
 fn malformed_text_is_refused_and_empty_text_is_not() {
     for text in
         ["caching", ":", "caching:", ":true", ",,", "a:[b", "a:b]", "caching:true,caching:true"]

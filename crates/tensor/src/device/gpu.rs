@@ -116,9 +116,9 @@ pub fn cuda(index: usize) -> Result<Device> {
 /// silence is worse than none.
 fn check_expandable(source: &dyn Source, configuration: &Configuration, gpu: usize) -> Result<()> {
     match source.address_space() {
-        Err(why) if configuration.expandable_segments() => Err(Error::configuration(format!(
-            "`expandable_segments` cannot be had on cuda:{gpu}: {why}. Leave the key out"
-        ))),
+        Err(why) if configuration.requires_expandable_segments() => Err(Error::configuration(
+            format!("`expandable_segments` cannot be had on cuda:{gpu}: {why}. Leave the key out"),
+        )),
         _ => Ok(()),
     }
 }
