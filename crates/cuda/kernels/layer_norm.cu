@@ -1,5 +1,6 @@
 // Layer normalisation over rows of `length` contiguous elements. Mean and 1/deviation are kept for
-// backward. A team of threads takes a row: a warp, or a block where rows are long.
+// backward. A team of threads takes a row: a warp, or a block where rows are long. Weight and bias
+// have the rows' type `T`, or another, `W`, which is as wide or wider.
 
 template <typename C> __device__ C inverse_root(C x) { return (C)1 / (C)sqrt((f64)x); }
 template <> __device__ f32 inverse_root<f32>(f32 x) { return rsqrtf(x); }
@@ -57,11 +58,30 @@ template <typename T, bool by_warp> struct Share {
   }
 };
 
+// What is multiplied by or added to a pack of `T`s: as many numbers, of the parameters' type.
+template <typename T, typename W> struct Beside {
+  static const int wide = 16 / sizeof(W), packs = sizeof(W) / sizeof(T);
+  Pack<W> own[packs];
+
+  // Those of pack `i` of a row.
+  __device__ __forceinline__ void read(const W *from, i64 i) {
+#pragma unroll
+    for (int j = 0; j < packs; ++j) own[j] = ((const Pack<W> *)from)[i * packs + j];
+  }
+
+  __device__ __forceinline__ void fill(W value) {
+#pragma unroll
+    for (int j = 0; j < packs * wide; ++j) own[j / wide].v[j % wide] = value;
+  }
+
+  __device__ __forceinline__ typename Compute<T>::number operator[](int k) const { return load(own[k / wide].v[k % wide]); }
+};
+
 // One row after the other by packs: the rows' starts and lengths are multiples of 16 bytes, and so
 // are those of weight and bias. If it `adds`, the rows are sums with those of `other`, and go to
 // `sum`.
-template <typename T, bool by_warp, bool adds>
-__device__ void forward_packed(i64 rows, i64 length, f64 eps, const T *x, const T *other, T *sum, const T *weight, const T *bias, T *out,
+template <typename T, typename W, bool by_warp, bool adds>
+__device__ void forward_packed(i64 rows, i64 length, f64 eps, const T *x, const T *other, T *sum, const W *weight, const W *bias, T *out,
                                typename Compute<T>::number *mean, typename Compute<T>::number *rstd) {
   typedef typename Compute<T>::number C;
   const int wide = 16 / sizeof(T);
@@ -86,14 +106,15 @@ __device__ void forward_packed(i64 rows, i64 length, f64 eps, const T *x, const 
     C scale = inverse_root<C>(Team<by_warp>::sum(square, 1) / (C)length + (C)eps);
     Pack<T> *result = (Pack<T> *)(out + row * length);
     share.each([&](i64 i, const Pack<T> &p) {
-      Pack<T> y, scales, shifts;
-      if (weight) scales = ((const Pack<T> *)weight)[i];
-      if (bias) shifts = ((const Pack<T> *)bias)[i];
+      Pack<T> y;
+      Beside<T, W> scales, shifts;
+      if (weight) scales.read(weight, i);
+      if (bias) shifts.read(bias, i);
 #pragma unroll
       for (int k = 0; k < wide; ++k) {
         C value = ((C)load(p.v[k]) - mu) * scale;
-        if (weight) value *= (C)load(scales.v[k]);
-        if (bias) value += (C)load(shifts.v[k]);
+        if (weight) value *= scales[k];
+        if (bias) value += shifts[k];
         y.v[k] = Store<T>::from(value);
       }
       result[i] = y;
@@ -107,8 +128,8 @@ __device__ void forward_packed(i64 rows, i64 length, f64 eps, const T *x, const 
 
 // The same for rows of halves that are held whole, a block a row. There is enough to be computed
 // for them that memory would wait.
-template <typename T>
-__device__ void forward_ahead(i64 rows, i64 length, f64 eps, const T *x, const T *weight, const T *bias, T *out, f32 *mean, f32 *rstd) {
+template <typename T, typename W>
+__device__ void forward_ahead(i64 rows, i64 length, f64 eps, const T *x, const W *weight, const W *bias, T *out, f32 *mean, f32 *rstd) {
   typedef Ahead<T, false, 4> Rows;
   typedef Team<false> Block;
   const int wide = Rows::wide;
@@ -133,15 +154,16 @@ __device__ void forward_ahead(i64 rows, i64 length, f64 eps, const T *x, const T
     });
     f32 scale = rsqrtf(Block::sum(square, 1) / (f32)length + (f32)eps);
     ahead.each(turn, [&](int i, const Pack<T> &p) {
-      Pack<T> y, scales, shifts;
-      if (weight) scales = ((const Pack<T> *)weight)[i];
-      if (bias) shifts = ((const Pack<T> *)bias)[i];
+      Pack<T> y;
+      Beside<T, W> scales, shifts;
+      if (weight) scales.read(weight, i);
+      if (bias) shifts.read(bias, i);
 #pragma unroll
       for (int k = 0; k < wide; ++k) {
         // Not value * scale - mean * scale, which is not 0 where all values are one.
         f32 value = (load(p.v[k]) - mu) * scale;
-        if (weight) value *= load(scales.v[k]);
-        if (bias) value += load(shifts.v[k]);
+        if (weight) value *= scales[k];
+        if (bias) value += shifts[k];
         y.v[k] = Store<T>::from(value);
       }
       ((Pack<T> *)(out + row * length))[i] = y;
@@ -153,13 +175,13 @@ __device__ void forward_ahead(i64 rows, i64 length, f64 eps, const T *x, const T
   }
 }
 
-template <typename T, bool adds>
-__device__ void forward(i64 rows, i64 length, f64 eps, const T *x, const T *other, T *sum, const T *weight, const T *bias, T *out,
+template <typename T, typename W, bool adds>
+__device__ void forward(i64 rows, i64 length, f64 eps, const T *x, const T *other, T *sum, const W *weight, const W *bias, T *out,
                         typename Compute<T>::number *mean, typename Compute<T>::number *rstd) {
   typedef typename Compute<T>::number C;
   bool packs = aligned(x) && aligned(other) && aligned(sum) && aligned(out) && aligned(weight) && aligned(bias);
   if (length % (i64)(16 / sizeof(T)) == 0 && packs) {
-    forward_packed<T, false, adds>(rows, length, eps, x, other, sum, weight, bias, out, mean, rstd);
+    forward_packed<T, W, false, adds>(rows, length, eps, x, other, sum, weight, bias, out, mean, rstd);
     return;
   }
   for (i64 row = blockIdx.x; row < rows; row += gridDim.x) {
@@ -194,9 +216,9 @@ __device__ void forward(i64 rows, i64 length, f64 eps, const T *x, const T *othe
 }
 
 // With `added` the gradient of x is added to what `out` holds.
-template <typename T>
+template <typename T, typename W>
 __device__ void backward_input(i64 rows, i64 length, const T *grad, const T *x, const typename Compute<T>::number *mean,
-                               const typename Compute<T>::number *rstd, const T *weight, T *out, i64 added) {
+                               const typename Compute<T>::number *rstd, const W *weight, T *out, i64 added) {
   typedef typename Compute<T>::number C;
   for (i64 row = blockIdx.x; row < rows; row += gridDim.x) {
     i64 at = row * length;
@@ -229,9 +251,9 @@ __device__ void backward_input(i64 rows, i64 length, const T *grad, const T *x, 
 // Memory, sums and results overlap. The team's next row is on its way to shared memory; and where a
 // block takes a row, it sums up one before it writes the gradient of the row before that, so that
 // no thread waits for others but at one barrier a row.
-template <typename T, bool by_warp, int kept>
+template <typename T, typename W, bool by_warp, int kept>
 __device__ void backward_packed(i64 rows, i64 length, const T *grad, const T *x, const typename Compute<T>::number *mean,
-                                const typename Compute<T>::number *rstd, const T *weight, T *out, i64 added,
+                                const typename Compute<T>::number *rstd, const W *weight, T *out, i64 added,
                                 typename Compute<T>::number *parts) {
   typedef typename Compute<T>::number C;
   typedef Ahead<T, by_warp, 2 * kept> Rows;
@@ -250,15 +272,14 @@ __device__ void backward_packed(i64 rows, i64 length, const T *grad, const T *x,
     fetched_so_far();
   };
   C dw[kept][wide], db[kept][wide];
-  Pack<T> weights[kept], held[kept];
+  Pack<T> held[kept];
+  Beside<T, W> weights[kept];
 #pragma unroll
   for (int j = 0; j < kept; ++j) {
-    if (weight && Rows::at(j) < packs) weights[j] = ((const Pack<T> *)weight)[Rows::at(j)];
+    if (!weight) weights[j].fill(Store<W>::from((C)1));
+    else if (Rows::at(j) < packs) weights[j].read(weight, Rows::at(j));
 #pragma unroll
-    for (int k = 0; k < wide; ++k) {
-      dw[j][k] = db[j][k] = 0;
-      if (!weight) weights[j].v[k] = Store<T>::from((C)1);
-    }
+    for (int k = 0; k < wide; ++k) dw[j][k] = db[j][k] = 0;
   }
   // What `out` holds of a row, asked for before it is needed.
   auto hold = [&](i64 row) {
@@ -277,7 +298,7 @@ __device__ void backward_packed(i64 rows, i64 length, const T *grad, const T *x,
       Pack<T> grads = *Rows::slot(turn, j), values = *Rows::slot(turn, kept + j), y;
 #pragma unroll
       for (int k = 0; k < wide; ++k) {
-        C to_x = (C)load(grads.v[k]) * (C)load(weights[j].v[k]);
+        C to_x = (C)load(grads.v[k]) * weights[j][k];
         C value = to_x * scale + (((C)load(values.v[k]) - mu) * slope + sum);
         if (added) value += (C)load(held[j].v[k]);
         y.v[k] = Store<T>::from(value);
@@ -311,7 +332,7 @@ __device__ void backward_packed(i64 rows, i64 length, const T *grad, const T *x,
       Pack<T> grads = *Rows::slot(turn, j), values = *Rows::slot(turn, kept + j);
 #pragma unroll
       for (int k = 0; k < wide; ++k) {
-        C g = (C)load(grads.v[k]), to_x = g * (C)load(weights[j].v[k]), hat = ((C)load(values.v[k]) - mu) * scale;
+        C g = (C)load(grads.v[k]), to_x = g * weights[j][k], hat = ((C)load(values.v[k]) - mu) * scale;
         dw[j][k] += g * hat;
         db[j][k] += g;
         sum += to_x;
@@ -399,9 +420,7 @@ __device__ void backward_parameters(i64 rows, i64 length, const T *grad, const T
 }
 
 // Adds up the parts' sums in a fixed order: a block for 32 columns, its 32 warps share the parts.
-template <typename T>
-__device__ void add_parts(i64 count, i64 length, const typename Compute<T>::number *parts, T *weight, T *bias) {
-  typedef typename Compute<T>::number C;
+template <typename C, typename W> __device__ void add_parts(i64 count, i64 length, const C *parts, W *weight, W *bias) {
   const int warps = 32;
   __shared__ C sums[2][warps][32];
   int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
@@ -418,70 +437,74 @@ __device__ void add_parts(i64 count, i64 length, const typename Compute<T>::numb
   if (warp > 1 || i >= length) return;
   C sum = 0;
   for (int j = 0; j < warps; ++j) sum += sums[warp][j][lane];
-  T *out = warp == 0 ? weight : bias;
-  if (out) out[i] = Store<T>::from(sum);
+  W *out = warp == 0 ? weight : bias;
+  if (out) out[i] = Store<W>::from(sum);
 }
 
-#define LAYER_NORM(type)                                                                                                   \
-  KERNEL(layer_norm_##type)(i64 rows, i64 length, f64 eps, const type *x, const type *weight, const type *bias, type *out, \
+#define LAYER_NORM(name, type, W)                                                                                          \
+  KERNEL(layer_norm_##name)(i64 rows, i64 length, f64 eps, const type *x, const W *weight, const W *bias, type *out,       \
                             Compute<type>::number *mean, Compute<type>::number *rstd) {                                    \
-    forward<type, false>(rows, length, eps, x, x, out, weight, bias, out, mean, rstd);                                     \
+    forward<type, W, false>(rows, length, eps, x, x, out, weight, bias, out, mean, rstd);                                  \
   }                                                                                                                        \
-  KERNEL(layer_norm_by_warp_##type)(i64 rows, i64 length, f64 eps, const type *x, const type *weight, const type *bias,    \
+  KERNEL(layer_norm_by_warp_##name)(i64 rows, i64 length, f64 eps, const type *x, const W *weight, const W *bias,          \
                                     type *out, Compute<type>::number *mean, Compute<type>::number *rstd) {                 \
-    forward_packed<type, true, false>(rows, length, eps, x, x, out, weight, bias, out, mean, rstd);                        \
+    forward_packed<type, W, true, false>(rows, length, eps, x, x, out, weight, bias, out, mean, rstd);                     \
   }                                                                                                                        \
-  KERNEL_OF(512, add_layer_norm_##type)(i64 rows, i64 length, f64 eps, const type *x, const type *weight,                  \
-                                        const type *bias, type *out, Compute<type>::number *mean,                          \
-                                        Compute<type>::number *rstd, const type *other, type *sum) {                       \
-    forward<type, true>(rows, length, eps, x, other, sum, weight, bias, out, mean, rstd);                                  \
+  KERNEL_OF(512, add_layer_norm_##name)(i64 rows, i64 length, f64 eps, const type *x, const W *weight, const W *bias,      \
+                                        type *out, Compute<type>::number *mean, Compute<type>::number *rstd,               \
+                                        const type *other, type *sum) {                                                    \
+    forward<type, W, true>(rows, length, eps, x, other, sum, weight, bias, out, mean, rstd);                               \
   }                                                                                                                        \
-  KERNEL_BY(256, 3, add_layer_norm_by_warp_##type)(i64 rows, i64 length, f64 eps, const type *x, const type *weight,       \
-                                                   const type *bias, type *out, Compute<type>::number *mean,               \
+  KERNEL_BY(256, 3, add_layer_norm_by_warp_##name)(i64 rows, i64 length, f64 eps, const type *x, const W *weight,          \
+                                                   const W *bias, type *out, Compute<type>::number *mean,                  \
                                                    Compute<type>::number *rstd, const type *other, type *sum) {            \
-    forward_packed<type, true, true>(rows, length, eps, x, other, sum, weight, bias, out, mean, rstd);                     \
+    forward_packed<type, W, true, true>(rows, length, eps, x, other, sum, weight, bias, out, mean, rstd);                  \
   }                                                                                                                        \
-  KERNEL(layer_norm_backward_##type)(i64 rows, i64 length, const type *grad, const type *x,                                \
+  KERNEL(layer_norm_backward_##name)(i64 rows, i64 length, const type *grad, const type *x,                                \
                                      const Compute<type>::number *mean, const Compute<type>::number *rstd,                 \
-                                     const type *weight, type *out, i64 added) {                                           \
-    backward_input<type>(rows, length, grad, x, mean, rstd, weight, out, added);                                           \
+                                     const W *weight, type *out, i64 added) {                                              \
+    backward_input<type, W>(rows, length, grad, x, mean, rstd, weight, out, added);                                        \
   }                                                                                                                        \
-  KERNEL_BY(128, 3, layer_norm_backward_by_warp_##type)(i64 rows, i64 length, const type *grad, const type *x,             \
+  KERNEL_BY(128, 3, layer_norm_backward_by_warp_##name)(i64 rows, i64 length, const type *grad, const type *x,             \
                                                         const Compute<type>::number *mean,                                 \
-                                                        const Compute<type>::number *rstd, const type *weight, type *out,  \
+                                                        const Compute<type>::number *rstd, const W *weight, type *out,     \
                                                         i64 added, Compute<type>::number *parts) {                         \
-    backward_packed<type, true, 4>(rows, length, grad, x, mean, rstd, weight, out, added, parts);                          \
+    backward_packed<type, W, true, 4>(rows, length, grad, x, mean, rstd, weight, out, added, parts);                       \
   }                                                                                                                        \
-  KERNEL_OF(512, layer_norm_backward_by_block_##type)(i64 rows, i64 length, const type *grad, const type *x,               \
+  KERNEL_OF(512, layer_norm_backward_by_block_##name)(i64 rows, i64 length, const type *grad, const type *x,               \
                                                       const Compute<type>::number *mean,                                   \
-                                                      const Compute<type>::number *rstd, const type *weight, type *out,    \
+                                                      const Compute<type>::number *rstd, const W *weight, type *out,       \
                                                       i64 added, Compute<type>::number *parts) {                           \
-    backward_packed<type, false, 4>(rows, length, grad, x, mean, rstd, weight, out, added, parts);                         \
+    backward_packed<type, W, false, 4>(rows, length, grad, x, mean, rstd, weight, out, added, parts);                      \
   }                                                                                                                        \
-  KERNEL(layer_norm_parameters_##type)(i64 rows, i64 length, const type *grad, const type *x,                              \
+  KERNEL(layer_norm_parameters_##name)(i64 rows, i64 length, const type *grad, const type *x,                              \
                                        const Compute<type>::number *mean, const Compute<type>::number *rstd,               \
                                        Compute<type>::number *parts) {                                                     \
     backward_parameters<type>(rows, length, grad, x, mean, rstd, parts);                                                   \
   }                                                                                                                        \
-  KERNEL_OF(1024, layer_norm_parts_##type)(i64 count, i64 length, const Compute<type>::number *parts, type *weight,        \
-                                           type *bias) {                                                                   \
-    add_parts<type>(count, length, parts, weight, bias);                                                                   \
+  KERNEL_OF(1024, layer_norm_parts_##name)(i64 count, i64 length, const Compute<type>::number *parts, W *weight,           \
+                                           W *bias) {                                                                      \
+    add_parts<Compute<type>::number, W>(count, length, parts, weight, bias);                                               \
   }
-LAYER_NORM(f32)
-LAYER_NORM(f64)
-LAYER_NORM(f16)
-LAYER_NORM(bf16)
+LAYER_NORM(f32, f32, f32)
+LAYER_NORM(f64, f64, f64)
+LAYER_NORM(f16, f16, f16)
+LAYER_NORM(bf16, bf16, bf16)
+LAYER_NORM(f16_by_f32, f16, f32)
+LAYER_NORM(bf16_by_f32, bf16, f32)
 
 // Halves have twice as many elements in a pack: with two packs a thread has the registers for all.
-#define LAYER_NORM_OF_HALVES(type)                                                                                          \
-  KERNEL_OF(512, layer_norm_ahead_##type)(i64 rows, i64 length, f64 eps, const type *x, const type *weight,                 \
-                                          const type *bias, type *out, f32 *mean, f32 *rstd) {                              \
-    forward_ahead<type>(rows, length, eps, x, weight, bias, out, mean, rstd);                                               \
+#define LAYER_NORM_OF_HALVES(name, type, W)                                                                                 \
+  KERNEL_OF(512, layer_norm_ahead_##name)(i64 rows, i64 length, f64 eps, const type *x, const W *weight, const W *bias,     \
+                                          type *out, f32 *mean, f32 *rstd) {                                                \
+    forward_ahead<type, W>(rows, length, eps, x, weight, bias, out, mean, rstd);                                            \
   }                                                                                                                         \
-  KERNEL_OF(512, layer_norm_backward_by_wide_block_##type)(i64 rows, i64 length, const type *grad, const type *x,           \
-                                                           const f32 *mean, const f32 *rstd, const type *weight, type *out, \
+  KERNEL_OF(512, layer_norm_backward_by_wide_block_##name)(i64 rows, i64 length, const type *grad, const type *x,           \
+                                                           const f32 *mean, const f32 *rstd, const W *weight, type *out,    \
                                                            i64 added, f32 *parts) {                                         \
-    backward_packed<type, false, 2>(rows, length, grad, x, mean, rstd, weight, out, added, parts);                          \
+    backward_packed<type, W, false, 2>(rows, length, grad, x, mean, rstd, weight, out, added, parts);                       \
   }
-LAYER_NORM_OF_HALVES(f16)
-LAYER_NORM_OF_HALVES(bf16)
+LAYER_NORM_OF_HALVES(f16, f16, f16)
+LAYER_NORM_OF_HALVES(bf16, bf16, bf16)
+LAYER_NORM_OF_HALVES(f16_by_f32, f16, f32)
+LAYER_NORM_OF_HALVES(bf16_by_f32, bf16, f32)

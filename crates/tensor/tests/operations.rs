@@ -181,6 +181,77 @@ fn layer_norm_gradients_agree_with_the_recorded_form() -> Outcome {
     Ok(())
 }
 
+/// Weight and bias may be float32 beside halves: the values of the widened form, and no copies.
+#[test]
+fn layer_norm_of_halves_takes_float32_weights() -> Outcome {
+    let numbers = counting(&[6, 40]).sin()?.to(DType::F32)?;
+    let slope = counting(&[6, 40]).mul(0.7)?.cos()?;
+    let scale = counting(&[40]).cos()?.add(1.5)?.to(DType::F32)?;
+    let shift = counting(&[40]).sin()?.to(DType::F32)?;
+    let leaf = |x: &Tensor| x.clone_tensor()?.requires_grad_(true);
+    for dtype in [DType::BF16, DType::F16] {
+        let halves = numbers.to(dtype)?;
+        let slope = slope.to(dtype)?;
+        // Results and gradients, by the operation and by a float32 copy of the rows.
+        let run = |widened: bool, recorded: bool| -> Result<Vec<Tensor>> {
+            let (x, w, b) = (leaf(&halves)?, leaf(&scale)?, leaf(&shift)?);
+            let options = LayerNormOptions::new().weight(&w).bias(&b);
+            let y = match widened {
+                true => x.to(DType::F32)?.layer_norm_with(&[40], options)?.to(dtype)?,
+                false => x.layer_norm_with(&[40], options)?,
+            };
+            let loss = y.mul(&slope)?.sum()?;
+            let options = GradOptions { create_graph: recorded, ..GradOptions::default() };
+            let mut found = vec![y.detach()];
+            found.extend(grad(&[&loss], &[&x, &w, &b], options)?.into_iter().flatten());
+            Ok(found)
+        };
+        for recorded in [false, true] {
+            let (own, other) = (run(false, recorded)?, run(true, recorded)?);
+            assert_eq!((own.len(), other.len()), (4, 4));
+            let dtypes = own.iter().map(Tensor::dtype).collect::<Vec<_>>();
+            assert_eq!(dtypes, [dtype, dtype, DType::F32, DType::F32]);
+            for (own, other) in own.iter().zip(&other) {
+                assert_eq!(own.detach().to_f64_vec()?, other.detach().to_f64_vec()?, "{dtype}");
+            }
+        }
+        // Only the bias wants a gradient: sums in float32 of what came.
+        let b = leaf(&shift)?;
+        let options = LayerNormOptions::new().weight(&scale).bias(&b);
+        let y = halves.layer_norm_with(&[40], options)?;
+        let gradient = Some(slope.clone());
+        y.backward_with(BackwardOptions { gradient, ..BackwardOptions::default() })?;
+        let sums = slope.to(DType::F32)?.sum_with([0])?.to_f64_vec()?;
+        let grad = b.grad().unwrap();
+        assert_eq!((grad.dtype(), grad.to_f64_vec()?), (DType::F32, sums));
+        // Behind a sum.
+        let options = LayerNormOptions::new().weight(&scale).bias(&shift);
+        let (sum, normed) = halves.add_layer_norm(&slope, &[40], options)?;
+        let apart = halves.add(&slope)?;
+        assert_eq!(sum.to_f64_vec()?, apart.to_f64_vec()?);
+        assert_eq!(normed.to_f64_vec()?, apart.layer_norm_with(&[40], options)?.to_f64_vec()?);
+        // One of each is refused, as PyTorch refuses it.
+        let narrow = shift.to(dtype)?;
+        let options = LayerNormOptions::new().weight(&scale).bias(&narrow);
+        let error = refusal("layer_norm", halves.layer_norm_with(&[40], options));
+        assert!(error.is_dtype() && error.to_string().contains("weight"), "{error}");
+    }
+    Ok(())
+}
+
+#[test]
+fn layer_norm_of_halves_with_float32_weights_makes_no_copies() -> Outcome {
+    let device = device::private_cpu(&Default::default())?;
+    let x = Tensor::ones(&[128, 64], (DType::BF16, device))?;
+    let w = Tensor::ones(&[64], (DType::F32, device))?.requires_grad_(true)?;
+    let before = memory::memory_allocated(device);
+    memory::reset_peak_memory_stats(device);
+    let y = x.layer_norm_with(&[64], LayerNormOptions::new().weight(&w))?;
+    // The result, and two numbers a row.
+    assert_eq!(memory::max_memory_allocated(device) - before, y.nbytes() + 2 * 128 * 4);
+    Ok(())
+}
+
 #[test]
 fn layer_norm_refuses_shapes_that_are_not_the_last() -> Outcome {
     let x = counting(&[2, 3]);

@@ -4,7 +4,6 @@ use plimsoll_core::{DType, Error, Result, normalize_dim, sizes_from_i64};
 use plimsoll_memory::{Site, enter_operation, with_site};
 use smallvec::SmallVec;
 
-use super::composed;
 use super::options::options;
 use crate::dispatch::{Dest, first};
 use crate::generator::Drawn;
@@ -178,7 +177,8 @@ impl Tensor {
         self.layer_norm_with(normalized_shape, LayerNormOptions::new())
     }
 
-    /// [`Tensor::layer_norm`], then times a weight, plus a bias.
+    /// [`Tensor::layer_norm`], then times a weight, plus a bias. Both have the input's dtype, or
+    /// are float32 beside halves, which are then computed in float32 and rounded once.
     ///
     /// ```
     /// # use plimsoll_tensor::*;
@@ -195,12 +195,7 @@ impl Tensor {
         options: LayerNormOptions<'_>,
     ) -> Result<Tensor> {
         let LayerNormOptions { weight, bias, .. } = options;
-        if are_wider(self, [weight, bias]) {
-            return composed("layer_norm", Site::caller(), || {
-                self.to(DType::F32)?.layer_norm_with(normalized_shape, options)?.to(self.dtype())
-            });
-        }
-        let op = normalizing(normalized_shape, &options)?;
+        let op = normalizing(self, normalized_shape, &options)?;
         let inputs: SmallVec<[&Tensor; 3]> =
             std::iter::once(self).chain(weight).chain(bias).collect();
         Ok(first(apply(&op, &inputs, Dest::New, Site::caller())?))
@@ -229,14 +224,14 @@ impl Tensor {
         let site = Site::caller();
         let alike = self.shape() == other.shape() && self.dtype() == other.dtype();
         let parameters = [options.weight, options.bias];
-        if !alike || are_wider(self, parameters) || autocast::is_on() {
+        if !alike || autocast::is_on() {
             return with_site(site, || {
                 let sum = self.add(other)?;
                 let normed = sum.layer_norm_with(normalized_shape, options)?;
                 Ok((sum, normed))
             });
         }
-        let norm = normalizing(normalized_shape, &options)?;
+        let norm = normalizing(self, normalized_shape, &options)?;
         let (normed, sum) = add_layer_norm(self, other, norm, parameters, site)?;
         Ok((sum, normed))
     }
@@ -316,11 +311,16 @@ fn check_probability(p: f64) -> Result<()> {
         .in_operation("dropout"))
 }
 
-fn normalizing(normalized_shape: &[i64], options: &LayerNormOptions<'_>) -> Result<LayerNorm> {
+fn normalizing(
+    x: &Tensor,
+    normalized_shape: &[i64],
+    options: &LayerNormOptions<'_>,
+) -> Result<LayerNorm> {
     Ok(LayerNorm {
         normalized: sizes_from_i64("layer_norm", normalized_shape)?,
         weight: options.weight.is_some(),
         bias: options.bias.is_some(),
+        wide: are_wider(x, [options.weight, options.bias]),
         eps: options.eps,
     })
 }

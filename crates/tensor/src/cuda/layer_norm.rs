@@ -151,6 +151,25 @@ fn rows_of<const N: usize>(
     Ok(addresses)
 }
 
+/// What the kernels of rows and parameters of these dtypes are called by: parameters have the rows'
+/// dtype, or are float32 beside halves.
+fn dtypes_name(
+    launch: &CudaLaunch<'_>,
+    rows: DType,
+    parameters: [Option<&Operand<'_>>; 2],
+) -> Result<&'static str> {
+    let given: SmallVec<[&Operand<'_>; 2]> = parameters.into_iter().flatten().collect();
+    match (rows, given.first().map(|first| first.dtype())) {
+        (DType::F16, Some(DType::F32)) => {
+            launch.check_dtypes(DType::F32, &given).map(|()| "f16_by_f32")
+        }
+        (DType::BF16, Some(DType::F32)) => {
+            launch.check_dtypes(DType::F32, &given).map(|()| "bf16_by_f32")
+        }
+        _ => launch.check_dtypes(rows, &given).map(|()| type_name(rows)),
+    }
+}
+
 /// Inputs [x, other?, weight?, bias?]; outputs [out, sum?] or [out, sum?, mean, rstd]. Rows of
 /// `length` elements, of x or, if `adds`, of its sum with `other`.
 pub(crate) fn layer_norm(
@@ -168,9 +187,9 @@ pub(crate) fn layer_norm(
     }
     let other = launch.inputs.get(1).filter(|_| adds);
     let sum = launch.outputs.get(1).filter(|_| adds);
-    let given: Vec<&Operand<'_>> =
-        [out].into_iter().chain(other).chain(sum).chain(weight).chain(bias).collect();
+    let given: Vec<&Operand<'_>> = [out].into_iter().chain(other).chain(sum).collect();
     launch.check_dtypes(x.dtype(), &given)?;
+    let dtypes = dtypes_name(launch, x.dtype(), [weight, bias])?;
     let rows = x.layout().numel() / length;
     let mut space = Space::new(&launch.workspace);
     let taken = rows_of(launch, &mut space, [Some(x), other, weight, bias])?;
@@ -190,7 +209,6 @@ pub(crate) fn layer_norm(
         whole(other),
         whole(sum),
     ];
-    let dtype = type_name(x.dtype());
     let addresses = [x_rows, other, sum, out_rows, weight, bias];
     let (kernel, grid) = match Packed::forward(x.dtype(), length, &addresses) {
         Some(Packed::ByWarp) => ("by_warp", Packed::ByWarp.grid(rows, WARPS[0], 1 << 20)),
@@ -208,7 +226,7 @@ pub(crate) fn layer_norm(
         true => ("add_layer_norm", &arguments[..]),
         false => ("layer_norm", &arguments[..9]),
     };
-    launch.run(&source_files::LAYER_NORM, (name, kernel, dtype), grid, arguments)
+    launch.run(&source_files::LAYER_NORM, (name, kernel, dtypes), grid, arguments)
 }
 
 /// Inputs [grad, x, mean, rstd, weight?]; outputs are given apart, each if it is wanted. They are
@@ -229,10 +247,13 @@ pub(crate) fn layer_norm_backward(
             .into_iter()
             .try_for_each(|out| fill_operand(launch, out, Scalar::Int(0)));
     }
-    let given: Vec<&Operand<'_>> = [grad].into_iter().chain(weight).collect();
-    launch.check_dtypes(x.dtype(), &given)?;
+    launch.check_dtypes(x.dtype(), &[grad])?;
     let (rows, dtype) = (x.layout().numel() / length, x.dtype());
-    let name = type_name(dtype);
+    let sums = dtypes_name(launch, dtype, [weight_out, bias_out])?;
+    let name = match weight {
+        Some(_) => dtypes_name(launch, dtype, [weight, None])?,
+        None => sums,
+    };
     let mut space = Space::new(&launch.workspace);
     let addresses =
         rows_of(launch, &mut space, [Some(grad), Some(x), Some(mean), Some(rstd), weight])?;
@@ -290,5 +311,5 @@ pub(crate) fn layer_norm_backward(
         [whole(count), whole(length), whole(parts), or_nothing(weight_out), or_nothing(bias_out)];
     let blocks = (length.div_ceil(32) as u32, 1, 1);
     let grid = Grid { blocks, threads: 1024, shared_bytes: 0 };
-    launch.run(&source_files::LAYER_NORM, ("layer_norm_parts", name), grid, &arguments)
+    launch.run(&source_files::LAYER_NORM, ("layer_norm_parts", sums), grid, &arguments)
 }

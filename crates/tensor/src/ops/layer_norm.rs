@@ -19,6 +19,11 @@ use plimsoll_kernels::cpu::layer_norm::{self as cpu, LayerNormArgs, LayerNormGra
 use plimsoll_kernels::{CpuLaunch, Meta, Operand};
 use plimsoll_memory::Site;
 
+/// What weight and bias are beside rows of this dtype.
+fn parameter_dtype(dtype: DType, wide: bool) -> DType {
+    if wide { DType::F32 } else { dtype }
+}
+
 /// Inputs [x, weight?, bias?]. Outputs [y], and [mean, 1 / deviation] of each row if backward will
 /// want them.
 #[derive(Clone, Debug)]
@@ -26,6 +31,8 @@ pub(crate) struct LayerNorm {
     pub(crate) normalized: Dims,
     pub(crate) weight: bool,
     pub(crate) bias: bool,
+    /// Whether they are float32 beside halves.
+    pub(crate) wide: bool,
     pub(crate) eps: f64,
 }
 
@@ -79,11 +86,12 @@ impl LayerNorm {
                     ),
                 ));
             }
-            if meta.dtype != inputs[0].dtype {
+            if meta.dtype != parameter_dtype(inputs[0].dtype, self.wide) {
                 return Err(Error::dtype(
                     name,
                     format!(
-                        "the {} is {} and the input {}; convert one with `to`",
+                        "the {} is {} and the input {}; convert one with `to` (weight and bias may \
+                         both be float32 beside halves)",
                         role.1, meta.dtype, inputs[0].dtype
                     ),
                 ));
@@ -176,16 +184,21 @@ impl LayerNorm {
             added: total.is_some(),
         };
         if !(wanted.input || wanted.weight) {
-            return Ok([None, None, Some(sum_leading(grad, self.rank())?)]);
+            return Ok([None, None, Some(sum_leading(&self.widened(grad)?, self.rank())?)]);
         }
         let x = if summands == 1 { backward.input(0)? } else { backward.output(1)? };
         let weighs = self.weight && wanted.input;
         let weight = if weighs { Some(backward.input(summands)?) } else { None };
         if is_grad_enabled() {
-            return self.composite(grad, x, weight, wanted);
+            let [grad, wide_x] = [self.widened(grad)?, self.widened(x)?];
+            let mut found = self.composite(&grad, &wide_x, weight, wanted)?;
+            if let Some(input) = &mut found[0] {
+                *input = input.to(x.dtype())?;
+            }
+            return Ok(found);
         }
         let (mean, rstd) = (backward.output(summands)?, backward.output(summands + 1)?);
-        let op = LayerNormBackward { rank: self.rank(), wanted };
+        let op = LayerNormBackward { rank: self.rank(), wide: self.wide, wanted };
         let mut inputs: SmallVec<[&Tensor; 5]> = smallvec::smallvec![grad, x, mean, rstd];
         inputs.extend(weight);
         let dest = total.as_slice();
@@ -193,6 +206,11 @@ impl LayerNorm {
         let mut results = apply(&op, &inputs, dest, Site::in_force())?.into_iter();
         let made = [wanted.input && !wanted.added, wanted.weight, wanted.bias];
         Ok(made.map(|wanted| if wanted { results.next() } else { None }))
+    }
+
+    /// Halves as what their weight is, if that is wider.
+    fn widened(&self, x: &Tensor) -> Result<Tensor> {
+        if self.wide { x.to(DType::F32) } else { Ok(x.clone()) }
     }
 
     /// The gradients where the inputs are: every summand that wants one has the same.
@@ -252,6 +270,8 @@ impl LayerNorm {
 #[derive(Clone, Copy, Debug)]
 struct LayerNormBackward {
     rank: usize,
+    /// Whether weight and bias are float32 beside halves.
+    wide: bool,
     wanted: LayerNormGrads,
 }
 
@@ -277,7 +297,7 @@ impl Operation for LayerNormBackward {
             outputs.push(Meta::contiguous(shape, dtype)?);
         }
         for _ in 0..usize::from(self.wanted.weight) + usize::from(self.wanted.bias) {
-            outputs.push(Meta::contiguous(row, dtype)?);
+            outputs.push(Meta::contiguous(row, parameter_dtype(dtype, self.wide))?);
         }
         Ok(Inferred::Exact(outputs))
     }

@@ -65,14 +65,19 @@ pub fn layer_norm_backward_workspace_bytes(
     weight + chunks * (each + out) + sums
 }
 
-/// [grad, x, mean, rstd, weight?] -> the wanted gradients of x, weight and bias.
+/// [grad, x, mean, rstd, weight?] -> the wanted gradients of x, weight and bias. The weight of
+/// halves may be float32.
 pub fn layer_norm_backward(
     launch: &CpuLaunch<'_>,
     normalized_rank: usize,
     wanted: LayerNormGrads,
 ) -> Result<()> {
-    match_float!(launch, plimsoll_engine::input_dtype(launch)?, T => {
-        backward::<T>(launch, normalized_rank, wanted)
+    let dtype = plimsoll_engine::input_dtype(launch)?;
+    match_float!(launch, dtype, T => match launch.inputs.get(4) {
+        Some(weight) if weight.dtype() != dtype => {
+            backward::<T, <T as Float>::Wide>(launch, normalized_rank, wanted)
+        }
+        _ => backward::<T, T>(launch, normalized_rank, wanted),
     })
 }
 
@@ -98,7 +103,7 @@ impl<R> Sums<R> {
     }
 }
 
-fn backward<T: Float>(
+fn backward<T: Float, W: Float<Wide = T::Wide>>(
     launch: &CpuLaunch<'_>,
     normalized_rank: usize,
     wanted: LayerNormGrads,
@@ -116,7 +121,7 @@ fn backward<T: Float>(
         None => None,
     };
     let (len, chunks) = (grad.len, chunks(grad.count, grad.len));
-    let weight = scratch.whole::<T>(launch, launch.inputs.get(4), len)?;
+    let weight = scratch.whole::<W>(launch, launch.inputs.get(4), len)?;
     let out_bytes = out.as_ref().map_or(0, RowSet::copy_bytes);
     let sizes = [grad.copy_bytes(), x.copy_bytes(), out_bytes];
     let copies = scratch.slots(chunks, sizes)?;
@@ -147,7 +152,7 @@ fn backward<T: Float>(
                     true => out.fetch(row, out_buffer).cast_mut(),
                     false => out.place(row, out_buffer),
                 });
-                simd::dispatch_level(BackwardRow::<T> {
+                simd::dispatch_level(BackwardRow::<T, W> {
                     grad: grad.fetch(row, grad_buffer),
                     x: x.fetch(row, x_buffer),
                     weight: weight.get(),
@@ -199,10 +204,10 @@ fn add_up<R: Real>(
 }
 
 /// One contiguous row; `weight`, `out` and the sums may be null.
-struct BackwardRow<'a, T: Float> {
+struct BackwardRow<'a, T: Float, W> {
     grad: *const T,
     x: *const T,
-    weight: *const T,
+    weight: *const W,
     mean: T::Wide,
     rstd: T::Wide,
     out: *mut T,
@@ -214,7 +219,7 @@ struct BackwardRow<'a, T: Float> {
     streamed: bool,
 }
 
-impl<T: Float> LevelKernel for BackwardRow<'_, T> {
+impl<T: Float, W: Float<Wide = T::Wide>> LevelKernel for BackwardRow<'_, T, W> {
     type Output = ();
     #[inline(always)]
     fn run<L: Level>(self) {

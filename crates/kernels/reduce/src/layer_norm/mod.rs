@@ -3,7 +3,7 @@
 //! ones.
 //!
 //! Mean and variance are computed in two passes over a row in the cache, lanes of f32 with totals
-//! in f64.
+//! in f64. Weight and bias have the rows' type `T`, or the one `W` that it is computed in.
 
 mod backward;
 mod rows;
@@ -56,12 +56,19 @@ fn slots(numel: usize) -> usize {
 }
 
 /// `[x, weight?, bias?]` -> `[y]` or `[y, mean, 1 / sqrt(variance + eps)]`; the latter two have the
-/// leading dimensions.
+/// leading dimensions. Weight and bias of halves may both be float32.
 pub fn layer_norm(launch: &CpuLaunch<'_>, args: LayerNormArgs) -> Result<()> {
-    match_float!(launch, plimsoll_engine::input_dtype(launch)?, T => forward::<T>(launch, args))
+    let dtype = plimsoll_engine::input_dtype(launch)?;
+    match_float!(launch, dtype, T => match launch.inputs.get(1) {
+        Some(given) if given.dtype() != dtype => forward::<T, <T as Float>::Wide>(launch, args),
+        _ => forward::<T, T>(launch, args),
+    })
 }
 
-fn forward<T: Float>(launch: &CpuLaunch<'_>, args: LayerNormArgs) -> Result<()> {
+fn forward<T: Float, W: Float<Wide = T::Wide>>(
+    launch: &CpuLaunch<'_>,
+    args: LayerNormArgs,
+) -> Result<()> {
     let expected = 1 + usize::from(args.weight) + usize::from(args.bias);
     if launch.inputs.len() != expected || !matches!(launch.outputs.len(), 1 | 3) {
         return Err(Error::invalid_argument("operands do not match the arguments")
@@ -74,8 +81,8 @@ fn forward<T: Float>(launch: &CpuLaunch<'_>, args: LayerNormArgs) -> Result<()> 
         return empty_rows(launch);
     }
     let mut affine = launch.inputs[1..].iter();
-    let weight = scratch.whole::<T>(launch, affine.next().filter(|_| args.weight), x.len)?;
-    let bias = scratch.whole::<T>(launch, launch.inputs.last().filter(|_| args.bias), x.len)?;
+    let weight = scratch.whole::<W>(launch, affine.next().filter(|_| args.weight), x.len)?;
+    let bias = scratch.whole::<W>(launch, launch.inputs.last().filter(|_| args.bias), x.len)?;
     let slots = slots(x.len * x.count).min(x.count);
     let buffers = scratch.slots(slots, [x.copy_bytes(), y.copy_bytes()])?;
     let moments = launch.outputs.get(1).zip(launch.outputs.get(2));
@@ -128,18 +135,18 @@ fn empty_rows(launch: &CpuLaunch<'_>) -> Result<()> {
 }
 
 /// Normalizes one contiguous row; weight and bias may be null.
-struct ForwardRow<'a, T: Float> {
+struct ForwardRow<'a, T: Float, W> {
     x: *const T,
     y: *mut T,
-    weight: *const T,
-    bias: *const T,
+    weight: *const W,
+    bias: *const W,
     len: usize,
     eps: f64,
     buffer: &'a mut [T::Wide; SLICE],
     streamed: bool,
 }
 
-impl<T: Float> LevelKernel for ForwardRow<'_, T> {
+impl<T: Float, W: Float<Wide = T::Wide>> LevelKernel for ForwardRow<'_, T, W> {
     type Output = (f64, f64);
     #[inline(always)]
     fn run<L: Level>(self) -> (f64, f64) {

@@ -16,6 +16,9 @@ const SHAPES: [(i64, i64); 7] =
 const DTYPES: [(DType, f64); 4] =
     [(DType::F32, 2e-4), (DType::F64, 1e-9), (DType::BF16, 3e-2), (DType::F16, 6e-3)];
 
+/// Shapes for losses: more rows than blocks at once, of several pieces, and not of whole packs.
+const LONG_SHAPES: [(i64, i64); 2] = [(1700, 4104), (1700, 1027)];
+
 /// Different numbers, about as far from zero as activations are.
 fn drawn(rows: i64, length: i64) -> Result<Tensor> {
     values(rows * length + 13).narrow(0, 13, rows * length)?.mul(0.7)?.view(&[rows, length])
@@ -41,10 +44,17 @@ pub fn norms_and_softmax_of_rows_agree_with_the_cpu(device: Device) -> Result<()
         let x = drawn(rows, length)?;
         let slope = values(rows * length).mul(0.3)?.view(&[rows, length])?;
         let (weight, bias) = (values(length).mul(0.2)?.add(1.0)?, values(length).mul(0.1)?);
-        for (dtype, tolerance) in DTYPES {
-            let inputs = [&x, &slope, &weight, &bias].map(|input| input.to(dtype));
-            let inputs: Vec<Tensor> = inputs.into_iter().collect::<Result<_>>()?;
-            let what = format!("rows {rows} x {length} of {dtype}");
+        // Weight and bias may be float32 beside halves.
+        let wider = DTYPES.into_iter().skip(2).map(|own| (own, DType::F32));
+        let same = DTYPES.into_iter().map(|own| (own, own.0));
+        for ((dtype, tolerance), of_parameters) in same.chain(wider) {
+            let inputs = [
+                x.to(dtype)?,
+                slope.to(dtype)?,
+                weight.to(of_parameters)?,
+                bias.to(of_parameters)?,
+            ];
+            let what = format!("rows {rows} x {length} of {dtype}, weights of {of_parameters}");
             // A sum over rows has the rounding of all of them.
             compare(device, &what, &inputs, tolerance * 4.0, |t| {
                 let (x, weight, bias) = (leaf(&t[0])?, leaf(&t[2])?, leaf(&t[3])?);
@@ -66,6 +76,9 @@ pub fn norms_and_softmax_of_rows_agree_with_the_cpu(device: Device) -> Result<()
                 results.extend(gradients(&[&x, &plain]));
                 Ok(results)
             })?;
+            if of_parameters != dtype {
+                continue;
+            }
             compare(device, &what, &inputs, tolerance, |t| {
                 let mut results = Vec::new();
                 for logarithm in [false, true] {
@@ -84,13 +97,21 @@ pub fn norms_and_softmax_of_rows_agree_with_the_cpu(device: Device) -> Result<()
 /// Cross entropy of rows and its gradient, reduced or not, weighted, smoothed, with rows that count
 /// for nothing.
 pub fn losses_of_rows_agree_with_the_cpu(device: Device) -> Result<()> {
-    for (rows, classes) in SHAPES {
+    for (rows, classes) in SHAPES.into_iter().chain(LONG_SHAPES) {
         let x = drawn(rows, classes)?;
+        // Scores that count for nothing; in the last row, which has no target, all are such.
+        let masked = Tensor::arange(0, rows * classes, 1, DType::I64)?.remainder(17)?.eq(3)?;
+        let masked = masked.view(&[rows, classes])?;
+        masked.narrow(0, rows - 1, 1)?.fill_(true)?;
+        let with_masked = x.masked_fill(&masked, f64::NEG_INFINITY)?;
         let target = Tensor::arange(0, rows, 1, DType::I64)?.mul(7)?.remainder(classes)?;
+        // No row is scored by a class of probability zero.
+        let scores = with_masked.gather(1, &target.view(&[rows, 1])?)?.view(&[rows])?;
         let target = Tensor::where_(&target.remainder(11)?.eq(3)?, -100i64, &target)?;
+        let target = Tensor::where_(&scores.eq(f64::NEG_INFINITY)?, -100i64, &target)?;
         let weight = values(classes).abs()?.add(0.5)?;
         for (dtype, tolerance) in DTYPES {
-            let inputs = [x.to(dtype)?, target.clone(), weight.to(dtype)?];
+            let inputs = [x.to(dtype)?, target.clone(), weight.to(dtype)?, with_masked.to(dtype)?];
             let what = format!("losses of {rows} x {classes} of {dtype}");
             compare(device, &what, &inputs, tolerance, |t| {
                 let mut results = Vec::new();
@@ -104,7 +125,8 @@ pub fn losses_of_rows_agree_with_the_cpu(device: Device) -> Result<()> {
                     if weighted {
                         options = options.weight(&t[2]);
                     }
-                    let x = leaf(&t[0])?;
+                    // Smoothing gives every class a share: one that cannot be costs infinity.
+                    let x = leaf(&t[if smoothing == 0.0 { 3 } else { 0 }])?;
                     let loss = x.cross_entropy_with(&t[1], options)?;
                     // A sum of many is as exact as they are.
                     let by = if reduction == Reduction::Sum { 1.0 / rows as f64 } else { 1.0 };
