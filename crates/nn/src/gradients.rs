@@ -19,13 +19,25 @@ fn gradients(parameters: &[Parameter]) -> Vec<Tensor> {
     parameters.iter().filter_map(|parameter| parameter.tensor().grad()).collect()
 }
 
-/// Whether tensors are one operation's work: of one float dtype, and on one device where a launch
-/// costs more than a small tensor.
-fn are_alike(tensors: &[Tensor]) -> bool {
-    let same = |tensor: &Tensor| {
-        tensor.dtype() == tensors[0].dtype() && tensor.device() == tensors[0].device()
-    };
-    !tensors[0].device().is_cpu() && tensors[0].dtype().is_float() && tensors.iter().all(same)
+/// Tensors of one dtype and device together, in the order in which each kind comes first.
+fn alike(tensors: &[Tensor]) -> Vec<Vec<&Tensor>> {
+    let mut groups: Vec<Vec<&Tensor>> = Vec::new();
+    for tensor in tensors {
+        let same = |group: &&mut Vec<&Tensor>| {
+            group[0].dtype() == tensor.dtype() && group[0].device() == tensor.device()
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(tensor),
+            None => groups.push(vec![tensor]),
+        }
+    }
+    groups
+}
+
+/// Whether such a group is one operation's work: of floats, on a device where a launch costs more
+/// than a small tensor.
+fn is_one_operation(group: &[&Tensor]) -> bool {
+    !group[0].device().is_cpu() && group[0].dtype().is_float()
 }
 
 /// The norm of all tensors as if they were one vector. It has no gradient.
@@ -43,15 +55,23 @@ pub fn total_norm(tensors: &[Tensor], norm_type: f64) -> Result<Tensor> {
     let _plain = NoGrad::enter();
     with_site(Site::caller(), || {
         let options = || LinalgVectorNormOptions::new().ord(norm_type);
-        if norm_type == 2.0 && are_alike(tensors) {
-            let list: Vec<&Tensor> = tensors.iter().collect();
-            return Tensor::foreach_norm(&list)?.linalg_vector_norm_with(options());
+        let norms_of = |group: &[&Tensor]| -> Result<Tensor> {
+            if norm_type == 2.0 && is_one_operation(group) {
+                return Tensor::foreach_norm(group)?.to(first.device());
+            }
+            let norms = group
+                .iter()
+                .map(|tensor| tensor.linalg_vector_norm_with(options())?.to(first.device()))
+                .collect::<Result<Vec<_>>>()?;
+            Tensor::stack(&norms.iter().collect::<Vec<_>>(), 0)
+        };
+        let norms =
+            alike(tensors).iter().map(|group| norms_of(group)).collect::<Result<Vec<_>>>()?;
+        match norms.as_slice() {
+            [norms] => norms.linalg_vector_norm_with(options()),
+            _ => Tensor::cat(&norms.iter().collect::<Vec<_>>(), 0)?
+                .linalg_vector_norm_with(options()),
         }
-        let norms = tensors
-            .iter()
-            .map(|tensor| tensor.linalg_vector_norm_with(options())?.to(first.device()))
-            .collect::<Result<Vec<_>>>()?;
-        Tensor::stack(&norms.iter().collect::<Vec<_>>(), 0)?.linalg_vector_norm_with(options())
     })
 }
 
@@ -110,16 +130,16 @@ pub(crate) fn norm_and_excess(parameters: &[Parameter], max_norm: f64) -> Result
 
 /// Multiplies all gradients by a number of their device.
 fn scale(gradients: &[Tensor], factor: &Tensor) -> Result<()> {
-    // float32 holds the factors of all dtypes but its double.
-    if !gradients.is_empty() && are_alike(gradients) && factor.dtype() != DType::F64 {
-        let list: Vec<&Tensor> = gradients.iter().collect();
-        let ignored = Tensor::zeros(&[], (DType::F32, factor.device()))?;
-        let factor = factor.to(DType::F32)?;
-        return Tensor::amp_foreach_non_finite_check_and_unscale_(&list, &ignored, &factor);
-    }
-    gradients
-        .iter()
-        .try_for_each(|gradient| gradient.mul_(&factor.to(gradient.device())?).map(drop))
+    alike(gradients).iter().try_for_each(|group| {
+        let factor = factor.to(group[0].device())?;
+        // float32 holds the factors of all dtypes but its double.
+        if is_one_operation(group) && factor.dtype() != DType::F64 {
+            let ignored = Tensor::zeros(&[], (DType::F32, factor.device()))?;
+            let factor = factor.to(DType::F32)?;
+            return Tensor::amp_foreach_non_finite_check_and_unscale_(group, &ignored, &factor);
+        }
+        group.iter().try_for_each(|gradient| gradient.mul_(&factor).map(drop))
+    })
 }
 
 /// Brings every element of the gradients to between `-clip_value` and `clip_value`.

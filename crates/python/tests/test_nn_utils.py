@@ -66,6 +66,19 @@ def test_gradients_on_a_device_are_clipped_at_once_to_what_they_are_on_the_host(
 
 
 @pytest.mark.parametrize("where", ["cpu", "stand-in"])
+def test_gradients_of_several_dtypes_are_clipped_together(where):
+    device = plimsoll.stand_in() if where == "stand-in" else where
+    given = [(plimsoll.bfloat16, 3.0), (plimsoll.float32, 4.0), (plimsoll.bfloat16, 12.0), (plimsoll.float64, 84.0)]
+    params = [nn.Parameter(plimsoll.zeros(1, dtype=dtype, device=device)) for dtype, _ in given]
+    for param, (dtype, value) in zip(params, given):
+        param.grad = plimsoll.full((1,), value, dtype=dtype, device=device)
+    total = nn.utils.clip_grad_norm_(params, 17.0)
+    assert (total.dtype, total.item()) == (plimsoll.float64, 85.0)  # PyTorch's dtype too
+    for param, (dtype, value) in zip(params, given):
+        assert param.grad.dtype == dtype and param.grad.item() == pytest.approx(value / 5, rel=4e-3)
+
+
+@pytest.mark.parametrize("where", ["cpu", "stand-in"])
 def test_gradients_whose_elements_share_memory_are_not_clipped(where):
     device = plimsoll.stand_in() if where == "stand-in" else where
     param = nn.Parameter(plimsoll.zeros(4, device=device))

@@ -157,5 +157,20 @@ pub fn norms_of_many_are_those_of_each(device: Device) -> Result<()> {
         let norms = Tensor::foreach_norm(&all.iter().collect::<Vec<_>>())?.to_f64_vec()?;
         assert!(norms.iter().enumerate().all(|(at, norm)| norm.is_nan() == (at == 1)), "{norms:?}");
     }
+    let mixed = [(DType::BF16, 3.0), (DType::F32, 4.0), (DType::BF16, 12.0), (DType::F32, 84.0)];
+    let parameters = mixed.into_iter().map(|(dtype, value)| {
+        let parameter = Parameter::new(&Tensor::zeros(&[1], (dtype, device))?)?;
+        parameter.tensor().set_grad(Some(&Tensor::full(&[1], value, (dtype, device))?))?;
+        Ok(parameter)
+    });
+    let parameters = parameters.collect::<Result<Vec<_>>>()?;
+    let found = clip_grad_norm_(&parameters, 17.0)?;
+    assert_eq!((found.dtype(), found.to_f64_vec()?), (DType::F32, vec![85.0]));
+    for (parameter, (dtype, value)) in parameters.iter().zip(mixed) {
+        let grad = parameter.tensor().grad().expect("it was set");
+        let found = grad.to_f64_vec()?[0];
+        assert_eq!(grad.dtype(), dtype);
+        assert!((found / (value / 5.0) - 1.0).abs() < 4e-3, "{found} of {value} on {device}");
+    }
     Ok(())
 }

@@ -20,15 +20,25 @@ def _gradients_of(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
     return [param.grad for param in _listed(parameters) if param.grad is not None]
 
 
-def _are_alike(tensors: list[Tensor]) -> bool:
-    """Whether they are one operation's work: of one float dtype, and on one device where a launch costs more than a
-    small tensor. Classes of the program's own may see every operation."""
-    dtype, device = tensors[0].dtype, tensors[0].device
-    return (
-        device.type != "cpu"
-        and dtype.is_floating_point
-        and all(type(one) is Tensor and one.dtype == dtype and one.device == device for one in tensors)
-    )
+def _alike(tensors: list[Tensor]) -> list[list[Tensor]]:
+    """Tensors of one dtype and device together, in the order in which each kind comes first."""
+    groups: dict[tuple[Any, Any], list[Tensor]] = {}
+    for one in tensors:
+        groups.setdefault((one.dtype, one.device), []).append(one)
+    return list(groups.values())
+
+
+def _is_one_operation(group: list[Tensor]) -> bool:
+    """Whether such a group is one operation's work: of floats, on a device where a launch costs more than a small tensor.
+    Classes of the program's own may see every operation."""
+    first = group[0]
+    return first.device.type != "cpu" and first.dtype.is_floating_point and all(type(one) is Tensor for one in group)
+
+
+def _norms(group: list[Tensor], order: float) -> Tensor:
+    if order == 2.0 and _is_one_operation(group):
+        return _plimsoll._norms(group)
+    return _plimsoll.stack([linalg.vector_norm(one, order) for one in group])
 
 
 def get_total_norm(
@@ -42,12 +52,8 @@ def get_total_norm(
     if not given:
         return _plimsoll.tensor(0.0)
     with no_grad():
-        if order == 2.0 and _are_alike(given):
-            norms = _plimsoll._norms(given)
-        else:
-            device = given[0].device
-            norms = _plimsoll.stack([linalg.vector_norm(one, order).to(device) for one in given])
-        total = linalg.vector_norm(norms, order)
+        norms = [_norms(group, order).to(given[0].device) for group in _alike(given)]
+        total = linalg.vector_norm(norms[0] if len(norms) == 1 else _plimsoll.cat(norms), order)
     if error_if_nonfinite and not bool(total.isfinite()):
         raise RuntimeError(
             f"The total norm of order {order} for gradients from `parameters` is non-finite, so it cannot be clipped. "
@@ -72,14 +78,15 @@ def clip_grads_with_norm_(
                 f"scalar tensor expected to be 0 dim but it has {scale.dim()} dimensions and {scale.numel()} elements: "
                 "`total_norm` is one number for all gradients"
             )
-        # float32 holds the factors of all dtypes but its double.
-        one = scale.dim() == 0 and scale.device == grads[0].device
-        if one and grads[0].dtype != _plimsoll.float64 and _are_alike(grads):
-            factor = scale.to(_plimsoll.float32)
-            _plimsoll._amp_foreach_non_finite_check_and_unscale_(grads, _plimsoll.zeros_like(factor), factor)
-            return
-        for grad in grads:
-            grad.mul_(scale.to(grad.device))
+        for group in _alike(grads):
+            own = scale.to(group[0].device)
+            # float32 holds the factors of all dtypes but its double.
+            if own.dim() == 0 and group[0].dtype != _plimsoll.float64 and _is_one_operation(group):
+                factor = own.to(_plimsoll.float32)
+                _plimsoll._amp_foreach_non_finite_check_and_unscale_(group, _plimsoll.zeros_like(factor), factor)
+                continue
+            for grad in group:
+                grad.mul_(own)
 
 
 def clip_grad_norm_(
