@@ -2,10 +2,11 @@
 batches on both sides.
 
 `python gpt2.py plimsoll|torch steps [VARIANT...]` measures training steps (PyTorch: eager, checkpointed, compiled,
-autotuned; Plimsoll: plain, checkpointed); `python gpt2.py plimsoll|torch losses SEED TEXT` trains for 200 batches of a
-text (plain or .gz) and prints every loss as JSON; `python gpt2.py compare TEXT` runs both for three seeds and prints by
-how much the mean losses of steps 151 to 200 differ. PyTorch keeps float32 parameters under autocast. Plimsoll keeps
-bfloat16 parameters with float32 copies in the optimizer."""
+autotuned; Plimsoll: plain, checkpointed); `python gpt2.py plimsoll|torch losses SEED TEXT RATE [moved]` trains for 200 batches of
+a text (plain or .gz) and prints every loss as JSON; `python gpt2.py compare TEXT [RATE]` runs both for three seeds and
+prints by how much the mean losses of steps 151 to 200 differ, and by how much PyTorch's do if its first weights are
+moved by 0.1 %: at rates at which that is near the bound, the comparison says nothing. PyTorch keeps float32 parameters
+under autocast. Plimsoll keeps bfloat16 parameters with float32 copies in the optimizer, and norms' parameters float32."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ import numpy as np
 SIDE = sys.argv[1]
 IS_PLIMSOLL = SIDE == "plimsoll"
 VOCABULARY, CONTEXT, WIDTH, HEADS, LAYERS, BATCH = 50304, 1024, 768, 12, 12, 16
-STEPS, WARM_UP, RATE = 200, 40, 6e-4
+STEPS, WARM_UP, RATE = 200, 40, 3e-4
 
 if SIDE != "compare":
     torch = importlib.import_module(SIDE)
@@ -83,8 +84,11 @@ def made(seed, checkpointed=False):
     """The model on the GPU, and its optimizer."""
     model = drawn(Gpt(checkpointed), seed).to("cuda")
     if IS_PLIMSOLL:
+        of_norms = [parameter for name, parameter in model.named_parameters() if "norm" in name]
+        rounded = [parameter for name, parameter in model.named_parameters() if "norm" not in name]
         # The copies are the float32 weights, of which the parameters are the roundings.
-        optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, master_weights=True)
+        groups = [{"params": rounded, "master_weights": True}, {"params": of_norms}]
+        optimizer = torch.optim.AdamW(groups, lr=RATE)
         optimizer.cast_parameters(torch.bfloat16)
         return model, optimizer
     return model, torch.optim.AdamW(model.parameters(), lr=RATE, fused=True)
@@ -153,39 +157,49 @@ def batches(path, seed):
         yield np.stack([tokens[start : start + CONTEXT + 1] for start in starts])
 
 
-def losses(seed, path):
-    """The loss of each of the steps, as a list in JSON."""
+def losses(seed, path, rate, is_moved):
+    """The loss of each of the steps, as a list in JSON; from weights that are moved a little, if so asked."""
     model, optimizer = made(seed)
+    if is_moved:
+        torch.manual_seed(seed)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.mul_(1 + 1e-3 * torch.randn_like(parameter))
     step = stepping(model, optimizer)
     found = []
     for at, batch in enumerate(batches(path, seed)):
         for group in optimizer.param_groups:
-            group["lr"] = RATE * min(1.0, (at + 1) / WARM_UP)
+            group["lr"] = rate * min(1.0, (at + 1) / WARM_UP)
         batch = torch.from_numpy(batch).to("cuda")
         found.append(step(batch[:, :-1].contiguous(), batch[:, 1:].contiguous()).detach())
     print(json.dumps([float(loss) for loss in found]))
 
 
-def compare(path):
-    """Three seeds on both sides."""
+def compare(path, rate):
+    """Three seeds on both sides, and on PyTorch's from weights that are moved a little."""
     is_right = True
     for seed in range(3):
-        found = {}
-        for side in ("torch", "plimsoll"):
-            command = [sys.executable, __file__, side, "losses", str(seed), path]
-            found[side] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-        ours, theirs = (sum(found[side][150:]) / len(found[side][150:]) for side in ("plimsoll", "torch"))
-        apart = abs(ours - theirs) / theirs
+        means, first = [], []
+        for side, *moved in (["torch"], ["torch", "moved"], ["plimsoll"]):
+            command = [sys.executable, __file__, side, "losses", str(seed), path, str(rate), *moved]
+            found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            means.append(sum(found[150:]) / len(found[150:]))
+            first.append(found[0])
+        theirs, moved, ours = means
+        apart, by_itself = (abs(other - theirs) / theirs for other in (ours, moved))
         is_right &= apart <= 0.005 and math.isfinite(ours)
-        ends = f"first {found['torch'][0]:.4f} and {found['plimsoll'][0]:.4f}"
-        print(f"seed {seed}: mean of 151 to 200: PyTorch {theirs:.4f}, Plimsoll {ours:.4f}, {apart:.3%} apart; {ends}", flush=True)
+        print(
+            f"seed {seed}: mean of 151 to 200: PyTorch {theirs:.4f}, Plimsoll {ours:.4f}, {apart:.3%} apart; PyTorch from "
+            f"weights moved by 0.1 % {moved:.4f}, {by_itself:.3%} apart; first {first[0]:.4f} and {first[2]:.4f}",
+            flush=True,
+        )
     sys.exit(0 if is_right else 1)
 
 
 if SIDE == "compare":
-    compare(sys.argv[2])
+    compare(sys.argv[2], float(sys.argv[3]) if len(sys.argv) > 3 else RATE)
 elif sys.argv[2] == "losses":
-    losses(int(sys.argv[3]), sys.argv[4])
+    losses(int(sys.argv[3]), sys.argv[4], float(sys.argv[5]), "moved" in sys.argv[6:])
 else:
     for name in sys.argv[3:] or (["plain", "checkpointed"] if IS_PLIMSOLL else ["eager", "checkpointed", "compiled"]):
         measure(name)

@@ -237,6 +237,31 @@ fn parameters_that_are_cast_leave_their_copies_unrounded() -> Result<()> {
     Ok(())
 }
 
+/// Groups without copies keep their parameters, as norms of halves may stay float32.
+#[test]
+fn only_groups_with_copies_are_cast() -> Result<()> {
+    for own in devices()? {
+        let made = || Parameter::new(&Tensor::full(&[3], 1.25, (DType::F32, own))?);
+        let (weight, norm) = (made()?, made()?);
+        let options = optim::SGDOptions::new().lr(1.0);
+        let with_copies = options.clone().master_weights(true);
+        let mut optimizer = optim::SGD::new([weight.clone()], with_copies)?;
+        optimizer.add_param_group([norm.clone()], options)?;
+        optimizer.cast_parameters(DType::BF16)?;
+        let dtypes = [&weight, &norm].map(|parameter| parameter.tensor().dtype());
+        assert_eq!(dtypes, [DType::BF16, DType::F32]);
+        for parameter in [&weight, &norm] {
+            let own = parameter.tensor().detach();
+            parameter.tensor().set_grad(Some(&own.full_like(1.0 / 1024.0)?))?;
+        }
+        optimizer.step_clipped(100.0)?;
+        // A half keeps eight bits, of 1.2490234375 too few.
+        assert_eq!(weight.tensor().to_f64_vec()?, [1.25; 3]);
+        assert_eq!(norm.tensor().to_f64_vec()?, [1.25 - 1.0 / 1024.0; 3]);
+    }
+    Ok(())
+}
+
 /// Graphs that were recorded before the cast reach the parameters, in the dtype that they have now,
 /// whether the gradient's memory could be taken over or not.
 #[test]

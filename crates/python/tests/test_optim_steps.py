@@ -201,6 +201,19 @@ def test_a_state_of_before_the_first_step_keeps_the_copies(name):
             assert param.tolist() == wide.bfloat16().tolist()
 
 
+def test_only_groups_with_copies_are_cast():
+    weight, norm = (nn.Parameter(plimsoll.full((3,), 1.25)) for _ in range(2))
+    groups = [{"params": [weight], "master_weights": True}, {"params": [norm]}]
+    optimizer = optim.SGD(groups, lr=1.0)
+    optimizer.cast_parameters(plimsoll.bfloat16)
+    assert (weight.dtype, norm.dtype) == (plimsoll.bfloat16, plimsoll.float32)
+    for param in (weight, norm):
+        param.grad = plimsoll.full((3,), 2.0**-10, dtype=param.dtype)
+    optimizer.step()
+    assert weight.tolist() == [1.25] * 3  # a half keeps eight bits
+    assert norm.tolist() == [1.25 - 2.0**-10] * 3
+
+
 def test_casting_parameters_needs_copies_and_halves():
     param = parameter(plimsoll.float32)
     with pytest.raises(ValueError, match="master_weights"):

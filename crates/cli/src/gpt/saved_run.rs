@@ -133,6 +133,14 @@ impl SavedRun {
         let (Some(epoch), Some(batch)) = (number("epoch"), number("batch")) else {
             return Err(self.refused("it does not say where the loader was"));
         };
+        let groups = optimizer.get("param_groups").and_then(Value::as_list).map_or(0, <[_]>::len);
+        let own = trainer.optimizer.groups().len();
+        if groups != own {
+            return Err(self.refused(format!(
+                "its optimizer has {groups} groups of parameters and this program's {own}, so another \
+                 version saved it; begin a new run without --resume"
+            )));
+        }
         let saved_on = extra.get("device").and_then(Value::as_str).unwrap_or_default();
         let random = random.clone().moved(saved_on, device);
         let named = |error: Error| self.refused(error);
@@ -253,6 +261,26 @@ mod tests {
         for device in [cpu, another, stand_in] {
             assert_eq!(memory::memory_allocated(device), 0);
         }
+        std::fs::remove_file(path).unwrap();
+    }
+
+    /// Runs in halves have a group more, for the norms: another program's file changes nothing.
+    #[test]
+    fn a_file_with_other_groups_is_refused_before_anything_is_changed() {
+        let path = scratch("groups");
+        let cpu = device::private_cpu(&Default::default()).unwrap();
+        run(cpu, None, Some((1, &path)));
+        let plan = Plan { precision: Precision::Bfloat16Parameters, ..plan() };
+        let mut trainer = Trainer::new(&plan, cpu).unwrap();
+        let values = |trainer: &Trainer| -> Vec<Vec<f64>> {
+            let parameters = trainer.model.parameters().into_iter();
+            parameters.map(|one| one.tensor().to_f64_vec().unwrap()).collect()
+        };
+        let before = values(&trainer);
+        let saved = SavedRun::open(&path).unwrap();
+        let error = saved.restore(&mut trainer, &loader(), cpu, STEPS).unwrap_err().to_string();
+        assert!(error.contains("2 groups of parameters") && error.contains("3"), "{error}");
+        assert_eq!(values(&trainer), before);
         std::fs::remove_file(path).unwrap();
     }
 

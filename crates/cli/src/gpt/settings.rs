@@ -75,7 +75,7 @@ pub(crate) enum Precision {
     Float32,
     /// Products in bfloat16, parameters in float32
     Bfloat16,
-    /// Everything in bfloat16; the optimizer keeps the parameters in float32
+    /// Everything in bfloat16 but the norms' parameters; the optimizer keeps float32 copies
     Bfloat16Parameters,
 }
 

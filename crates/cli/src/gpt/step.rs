@@ -5,7 +5,7 @@
 use plimsoll_core::{DType, Device, Error, Result};
 use plimsoll_nn::optim::Optimizer;
 use plimsoll_nn::optim::lr_scheduler::LRScheduler;
-use plimsoll_nn::{Forward, Module, optim};
+use plimsoll_nn::{Forward, Module, Parameter, optim};
 use plimsoll_tensor::{AutocastOptions, Tensor, autocast_with, no_grad};
 
 use super::batches::{Batch, placed};
@@ -49,16 +49,23 @@ impl Trainer {
     pub(crate) fn new(plan: &Plan, device: Device) -> Result<Trainer> {
         let model = Gpt::new(plan.shape, device)?;
         let has_masters = plan.precision == Precision::Bfloat16Parameters;
-        let options = optim::AdamWOptions::new().lr(plan.learning_rate).betas(BETAS);
-        let options = options.master_weights(has_masters);
-        // Weights decay, biases and norms do not.
-        let (weights, others): (Vec<_>, Vec<_>) = model
-            .named_parameters()
-            .into_iter()
-            .partition(|(_, parameter)| parameter.tensor().rank() > 1);
-        let mut optimizer = optim::AdamW::new(weights, options.clone().weight_decay(WEIGHT_DECAY))?;
-        optimizer.add_param_group(others, options.weight_decay(0.0))?;
+        let norms = optim::AdamWOptions::new().lr(plan.learning_rate).betas(BETAS);
+        let norms = norms.weight_decay(0.0);
+        let biases = norms.clone().master_weights(has_masters);
+        let weights = biases.clone().weight_decay(WEIGHT_DECAY);
+        // Weights decay, biases and norms do not. Norms stay float32: a half near one is coarse.
+        let mut of_kinds: [Vec<(String, Parameter)>; 3] = Default::default();
+        for (name, parameter) in model.named_parameters() {
+            let of_norm = name.split('.').any(|part| part.starts_with("norm"));
+            let not_decaying = if of_norm && has_masters { 2 } else { 1 };
+            let kind = if parameter.tensor().rank() > 1 { 0 } else { not_decaying };
+            of_kinds[kind].push((name, parameter));
+        }
+        let [of_weights, of_biases, of_norms] = of_kinds;
+        let mut optimizer = optim::AdamW::new(of_weights, weights)?;
+        optimizer.add_param_group(of_biases, biases)?;
         if has_masters {
+            optimizer.add_param_group(of_norms, norms)?;
             optimizer.cast_parameters(DType::BF16)?;
         }
         let scheduler = schedule(&mut optimizer, plan.steps)?;

@@ -96,11 +96,13 @@ impl<O: FusedRule> Fused<O> {
         &mut self.groups
     }
 
-    /// Casts the float32 parameters, and their gradients, to `dtype` (float16 or bfloat16), and
-    /// keeps what they were as their float32 copies (`master_weights`). Copies that a step makes of
-    /// a model that was cast before start in the middle of what rounds to each half: at small
-    /// learning rates the first steps then change no parameter. Parameters of other dtypes stay as
-    /// they are. A state that was saved is loaded afterwards: casting makes the copies anew.
+    /// Casts the float32 parameters, and their gradients, of each group with `master_weights` to
+    /// `dtype` (float16 or bfloat16), and keeps what they were as their float32 copies. Copies that
+    /// a step makes of a model that was cast before start in the middle of what rounds to each
+    /// half: at small learning rates the first steps then change no parameter. Parameters of other
+    /// dtypes, and those of groups without `master_weights`, stay as they are: norms whose weights
+    /// are float32 take rows of halves. A state that was saved is loaded afterwards: casting makes
+    /// the copies anew.
     ///
     /// ```
     /// use plimsoll_nn::{Linear, Module, optim};
@@ -120,13 +122,16 @@ impl<O: FusedRule> Fused<O> {
                 "cast_parameters makes parameters float16 or bfloat16, not {dtype}"
             ));
         }
-        if self.groups.iter().any(|group| !group.options.shared().master_weights) {
-            let why = "cast_parameters keeps float32 copies: set `master_weights` in every group";
+        let keeps = |group: &ParamGroup<O>| group.options.shared().master_weights;
+        if !self.groups.iter().any(keeps) {
+            let why = "cast_parameters keeps float32 copies: set `master_weights` in the groups \
+                       whose parameters are to be cast";
             return refused(why.to_string());
         }
         with_site(Site::caller(), || {
             let (_plain, _phase) = (NoGrad::enter(), enter_phase(Phase::Optimizer));
-            let mut params = self.groups.iter_mut().flat_map(|group| &mut group.params);
+            let cast = self.groups.iter_mut().filter(|group| keeps(group));
+            let mut params = cast.flat_map(|group| &mut group.params);
             params.try_for_each(|GroupedParameter { name, parameter, kept }| {
                 let param = parameter.tensor();
                 if param.dtype() != DType::F32 {

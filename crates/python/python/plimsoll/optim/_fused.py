@@ -147,15 +147,19 @@ class FusedOptimizer(Optimizer):
         return True
 
     def cast_parameters(self, dtype: Any) -> None:
-        """Casts the float32 parameters, and their gradients, to `dtype` (float16 or bfloat16), and keeps what they were as
-        their float32 copies (`master_weights`). Copies that a step makes of a model that was cast before start in the
-        middle of what rounds to each half: at small learning rates the first steps then change no parameter. Parameters
-        of other dtypes stay as they are. A state that was saved is loaded afterwards: casting makes the copies anew."""
+        """Casts the float32 parameters, and their gradients, of each group with `master_weights` to `dtype` (float16 or
+        bfloat16), and keeps what they were as their float32 copies. Copies that a step makes of a model that was cast
+        before start in the middle of what rounds to each half: at small learning rates the first steps then change no
+        parameter. Parameters of other dtypes, and those of groups without `master_weights`, stay as they are: norms whose
+        weights are float32 take rows of halves. A state that was saved is loaded afterwards: casting makes the copies
+        anew."""
         if dtype not in (_plimsoll.float16, _plimsoll.bfloat16):
             raise ValueError(f"cast_parameters makes parameters float16 or bfloat16, not {dtype}")
-        if not all(group.get("master_weights") for group in self.param_groups):
-            raise ValueError("cast_parameters keeps float32 copies: set `master_weights=True` in every group")
-        for group in self.param_groups:
+        cast_groups = [group for group in self.param_groups if group.get("master_weights")]
+        if not cast_groups:
+            what = "set `master_weights=True` in the groups whose parameters are to be cast"
+            raise ValueError(f"cast_parameters keeps float32 copies: {what}")
+        for group in cast_groups:
             for param in group["params"]:
                 if param.dtype != _plimsoll.float32:
                     continue
