@@ -85,17 +85,17 @@ __device__ void settle_row(const Rows &rows, const Terms &terms, i64 row, const 
   sum.weight += total.weight;
 }
 
-// A block a row that it holds whole.
-template <typename T>
+// A team of threads a row that it holds whole.
+template <typename T, bool by_warp>
 __device__ void by_row_ahead(Rows rows, Terms terms, const T *x, const i64 *targets, const T *weight, T *loss,
                              typename Compute<T>::number *tops, typename Compute<T>::number *log_sums, Total *totals, Fault fault) {
   typedef typename Compute<T>::number C;
-  typedef Ahead<T, false, KEPT> Line;
-  typedef Team<false> Ours;
+  typedef Ahead<T, by_warp, KEPT> Line;
+  typedef Team<by_warp> Ours;
   const int wide = Line::wide;
   Line ahead = {(int)(rows.classes / wide)};
   Total sum = {0, 0};
-  i64 row = blockIdx.x, step = gridDim.x;
+  i64 row = Ours::first(), step = Ours::teams();
   int turn = 0;
   ahead.ask(x + row * rows.classes, 0, row < rows.outer);
   for (; row < rows.outer; row += step, turn ^= 1) {
@@ -113,8 +113,10 @@ __device__ void by_row_ahead(Rows rows, Terms terms, const T *x, const i64 *targ
       for (int k = 0; k < wide; ++k) own.sum += exponential<T>((C)load(pack.v[k]) - base);
     });
     own.sum = Ours::sum(own.sum);
-    if (threadIdx.x == 0) settle_row(rows, terms, row, x, targets, weight, loss, tops, log_sums, own.top, log_sum_of(own), 0, sum, fault);
+    if (Ours::place() == 0) settle_row(rows, terms, row, x, targets, weight, loss, tops, log_sums, own.top, log_sum_of(own), 0, sum, fault);
   }
+  sum.loss = block_sum(sum.loss);
+  sum.weight = block_sum(sum.weight);
   if (threadIdx.x == 0) totals[blockIdx.x] = sum;
 }
 
@@ -468,7 +470,7 @@ __device__ void backward_by_column(Rows rows, Terms terms, const void *grad, con
 #define ROWS(type)                                                                                                                  \
   KERNEL_OF(128, cross_entropy_warps_##type)(Rows rows, Terms terms, const type *x, const i64 *targets, const type *weight,         \
                 type *loss, Compute<type>::number *tops, Compute<type>::number *log_sums, Total *totals, Fault fault) {             \
-    by_row_in_pieces<type>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                                 \
+    by_row_ahead<type, true>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                                 \
   }                                                                                                                                 \
   KERNEL_OF(128, cross_entropy_backward_warps_##type)(Rows rows, Terms terms, const type *grad, const type *x, const i64 *targets,  \
                 const type *weight, const Compute<type>::number *divisor, const Compute<type>::number *tops,                        \
@@ -477,7 +479,7 @@ __device__ void backward_by_column(Rows rows, Terms terms, const void *grad, con
   }                                                                                                                                 \
   KERNEL_OF(512, cross_entropy_blocks_##type)(Rows rows, Terms terms, const type *x, const i64 *targets, const type *weight,        \
                 type *loss, Compute<type>::number *tops, Compute<type>::number *log_sums, Total *totals, Fault fault) {             \
-    by_row_ahead<type>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                                \
+    by_row_ahead<type, false>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                                \
   }                                                                                                                                 \
   KERNEL_OF(512, cross_entropy_backward_blocks_##type)(Rows rows, Terms terms, const type *grad, const type *x, const i64 *targets, \
                 const type *weight, const Compute<type>::number *divisor, const Compute<type>::number *tops,                        \
@@ -497,6 +499,14 @@ ROWS(f32)
 ROWS(f64)
 ROWS(f16)
 ROWS(bf16)
+
+#define PIECES_OF_ROWS(type)                                                                                                 \
+  KERNEL_OF(128, cross_entropy_pieces_##type)(Rows rows, Terms terms, const type *x, const i64 *targets, const type *weight, \
+                type *loss, Compute<type>::number *tops, Compute<type>::number *log_sums, Total *totals, Fault fault) {      \
+    by_row_in_pieces<type>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                            \
+  }
+PIECES_OF_ROWS(f16)
+PIECES_OF_ROWS(bf16)
 
 #define OTHERS(C)                                                                                                         \
   KERNEL(cross_entropy_columns_##C)(Rows rows, Terms terms, const void *x, const i64 *targets, const void *weight,        \

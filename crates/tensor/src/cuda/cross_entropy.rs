@@ -94,9 +94,8 @@ impl Rows {
         can.then_some(bytes / 16)
     }
 
-    /// The way and the launch of the kernel over rows of neighbouring scores. Warps take rows in
-    /// pieces: short rows, and those of halves if there are enough for nearly all warps. A block
-    /// takes another row that it can hold.
+    /// The way and the launch of the kernel over rows of neighbouring scores. Warps take long rows
+    /// of halves in pieces, if there are enough for nearly all warps.
     fn forward(
         self,
         launch: &CudaLaunch<'_>,
@@ -105,48 +104,44 @@ impl Rows {
     ) -> (&'static str, Grid) {
         let packs = self.packs(x.dtype(), smoothing, &[x]);
         let many = x.dtype().size_bytes() == 2 && self.outer >= ENOUGH_ROWS;
-        let by_warps = packs.filter(|&packs| many || packs <= 32 * KEPT_PACKS).and_then(|_| {
+        let in_pieces = packs.filter(|&packs| many && packs > 32 * KEPT_PACKS).and_then(|_| {
             let blocks = self.outer.div_ceil(WARPS).min(MOST_BLOCKS_OF_PIECES);
             let bytes = PIECES * KEPT_PACKS * 32 * WARPS * 16;
             launch.fetching(grid(blocks, 32 * WARPS as u32), bytes, DECLARED_BYTES)
         });
-        let by_blocks = || self.held_by_blocks(launch, packs?).map(|grid| ("blocks", grid));
-        let by_warps = by_warps.map(|grid| ("warps", grid));
-        by_warps.or_else(by_blocks).unwrap_or_else(|| self.by_rows())
+        let in_pieces = in_pieces.map(|grid| ("pieces", grid));
+        in_pieces.or_else(|| self.held(launch, packs?)).unwrap_or_else(|| self.by_rows())
     }
 
-    /// The same for the gradient, of rows that a warp or a block holds.
+    /// The same for the gradient.
     fn backward(
         self,
         launch: &CudaLaunch<'_>,
         [x, out]: [&Operand<'_>; 2],
         smoothing: f64,
     ) -> (&'static str, Grid) {
-        let held = self.packs(x.dtype(), smoothing, &[x, out]).and_then(|packs| {
-            if packs > 32 * KEPT_PACKS {
-                return self.held_by_blocks(launch, packs).map(|grid| ("blocks", grid));
-            }
-            let by_warps = self.held(launch, 32 * WARPS, WARPS);
-            by_warps.map(|grid| ("warps", grid))
-        });
-        held.unwrap_or_else(|| self.by_rows())
+        let packs = self.packs(x.dtype(), smoothing, &[x, out]);
+        packs.and_then(|packs| self.held(launch, packs)).unwrap_or_else(|| self.by_rows())
     }
 
     fn by_rows(self) -> (&'static str, Grid) {
         ("rows", grid(self.row_blocks(), self.row_threads()))
     }
 
-    /// The launch in which a block holds a row of so many packs, if it can.
-    fn held_by_blocks(self, launch: &CudaLaunch<'_>, packs: usize) -> Option<Grid> {
-        let threads = packs.div_ceil(KEPT_PACKS).next_multiple_of(32);
-        if threads > 512 { None } else { self.held(launch, threads, 1) }
-    }
-
-    /// The launch of blocks that hold so many rows while the next are on their way.
-    fn held(self, launch: &CudaLaunch<'_>, threads: usize, in_block: usize) -> Option<Grid> {
+    /// The way and the launch in which a warp or a block holds a row of so many packs while the
+    /// next is on its way, if one can.
+    fn held(self, launch: &CudaLaunch<'_>, packs: usize) -> Option<(&'static str, Grid)> {
+        let (way, in_block, threads) = match packs <= 32 * KEPT_PACKS {
+            true => ("warps", WARPS, 32 * WARPS),
+            false => ("blocks", 1, packs.div_ceil(KEPT_PACKS).next_multiple_of(32)),
+        };
+        if threads > 512 {
+            return None;
+        }
         let most = (THREADS_AHEAD / threads / 132 * 132).clamp(132, MOST_ROW_BLOCKS);
         let ahead = grid(self.outer.div_ceil(in_block).min(most), threads as u32);
-        launch.fetching(ahead, 2 * KEPT_PACKS * threads * 16, DECLARED_BYTES)
+        let grid = launch.fetching(ahead, 2 * KEPT_PACKS * threads * 16, DECLARED_BYTES)?;
+        Some((way, grid))
     }
 }
 
