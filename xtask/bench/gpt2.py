@@ -2,8 +2,8 @@
 batches on both sides.
 
 `python gpt2.py plimsoll|torch steps [VARIANT...]` measures training steps (PyTorch: eager, checkpointed, compiled,
-autotuned; Plimsoll: plain, checkpointed); `python gpt2.py plimsoll|torch losses SEED TEXT RATE [moved]` trains for 200 batches of
-a text (plain or .gz) and prints every loss as JSON; `python gpt2.py compare TEXT [RATE]` runs both for three seeds and
+autotuned; Plimsoll: plain, checkpointed); `python gpt2.py plimsoll|torch losses SEED TEXT RATE [moved]` trains for 200
+batches of a text (plain or .gz) and prints every loss as JSON; `python gpt2.py compare TEXT [RATE]` runs both for three seeds and
 prints by how much the mean losses of steps 151 to 200 differ, and by how much PyTorch's do if its first weights are
 moved by 0.1 %: at rates at which that is near the bound, the comparison says nothing. PyTorch keeps float32 parameters
 under autocast. Plimsoll keeps bfloat16 parameters with float32 copies in the optimizer, and norms' parameters float32."""

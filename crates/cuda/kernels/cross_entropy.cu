@@ -133,29 +133,28 @@ template <> __device__ __forceinline__ u32 larger_halves<bf16>(u32 a, u32 b) {
 }
 #endif
 
-// The largest number of some packs.
+// The largest number of some packs of halves.
 template <typename T, int N> __device__ __forceinline__ typename Compute<T>::number largest_of(const Pack<T> (&packs)[N]) {
   typedef typename Compute<T>::number C;
   C top = lowest<C>();
 #if __CUDA_ARCH__ >= 800
-  if constexpr (sizeof(T) == 2) {
-    u32 tops = ((const u32(&)[4])packs[0])[0];
-#pragma unroll
-    for (int j = 0; j < N; ++j)
-#pragma unroll
-      for (int k = 0; k < 4; ++k) tops = larger_halves<T>(tops, ((const u32(&)[4])packs[j])[k]);
-    const T(&both)[2] = (const T(&)[2])tops;
-    return Larger::of(Larger::of(top, load(both[0])), load(both[1]));
-  }
-#endif
+  u32 tops = ((const u32(&)[4])packs[0])[0];
 #pragma unroll
   for (int j = 0; j < N; ++j)
 #pragma unroll
-    for (int k = 0; k < 16 / (int)sizeof(T); ++k) top = Larger::of(top, (C)load(packs[j].v[k]));
+    for (int k = 0; k < 4; ++k) tops = larger_halves<T>(tops, ((const u32(&)[4])packs[j])[k]);
+  const T(&both)[2] = (const T(&)[2])tops;
+  return Larger::of(Larger::of(top, load(both[0])), load(both[1]));
+#else
+#pragma unroll
+  for (int j = 0; j < N; ++j)
+#pragma unroll
+    for (int k = 0; k < 8; ++k) top = Larger::of(top, load(packs[j].v[k]));
   return top;
+#endif
 }
 
-// Rows of any length that begin at multiples of 16 bytes and are as long as one, a warp each. A
+// Rows of halves that begin at multiples of 16 bytes and are as long as one, a warp each. A
 // row's pieces are on their way to shared memory one after the other, and those of the next row
 // after them: a warp waits for nobody and goes on from row to row.
 template <typename T>

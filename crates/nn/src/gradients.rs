@@ -67,11 +67,11 @@ pub fn total_norm(tensors: &[Tensor], norm_type: f64) -> Result<Tensor> {
         };
         let norms =
             alike(tensors).iter().map(|group| norms_of(group)).collect::<Result<Vec<_>>>()?;
-        match norms.as_slice() {
-            [norms] => norms.linalg_vector_norm_with(options()),
-            _ => Tensor::cat(&norms.iter().collect::<Vec<_>>(), 0)?
-                .linalg_vector_norm_with(options()),
-        }
+        let all = match norms.as_slice() {
+            [norms] => norms.clone(),
+            _ => Tensor::cat(&norms.iter().collect::<Vec<_>>(), 0)?,
+        };
+        all.linalg_vector_norm_with(options())
     })
 }
 

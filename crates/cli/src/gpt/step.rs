@@ -57,8 +57,11 @@ impl Trainer {
         let mut of_kinds: [Vec<(String, Parameter)>; 3] = Default::default();
         for (name, parameter) in model.named_parameters() {
             let of_norm = name.split('.').any(|part| part.starts_with("norm"));
-            let not_decaying = if of_norm && has_masters { 2 } else { 1 };
-            let kind = if parameter.tensor().rank() > 1 { 0 } else { not_decaying };
+            let kind = match parameter.tensor().rank() {
+                2.. => 0,
+                _ if of_norm && has_masters => 2,
+                _ => 1,
+            };
             of_kinds[kind].push((name, parameter));
         }
         let [of_weights, of_biases, of_norms] = of_kinds;

@@ -152,22 +152,19 @@ fn rows_of<const N: usize>(
 }
 
 /// What the kernels of rows and parameters of these dtypes are called by: parameters have the rows'
-/// dtype, or are float32 beside halves.
-fn dtypes_name(
+/// dtype, or are float32 beside halves. So do their gradients.
+fn dtypes_name<const N: usize>(
     launch: &CudaLaunch<'_>,
     rows: DType,
-    parameters: [Option<&Operand<'_>>; 2],
+    parameters: [Option<&Operand<'_>>; N],
 ) -> Result<&'static str> {
-    let given: SmallVec<[&Operand<'_>; 2]> = parameters.into_iter().flatten().collect();
-    match (rows, given.first().map(|first| first.dtype())) {
-        (DType::F16, Some(DType::F32)) => {
-            launch.check_dtypes(DType::F32, &given).map(|()| "f16_by_f32")
-        }
-        (DType::BF16, Some(DType::F32)) => {
-            launch.check_dtypes(DType::F32, &given).map(|()| "bf16_by_f32")
-        }
-        _ => launch.check_dtypes(rows, &given).map(|()| type_name(rows)),
-    }
+    let given: SmallVec<[&Operand<'_>; N]> = parameters.into_iter().flatten().collect();
+    let (of_parameters, name) = match (rows, given.first().map(|first| first.dtype())) {
+        (DType::F16, Some(DType::F32)) => (DType::F32, "f16_by_f32"),
+        (DType::BF16, Some(DType::F32)) => (DType::F32, "bf16_by_f32"),
+        _ => (rows, type_name(rows)),
+    };
+    launch.check_dtypes(of_parameters, &given).map(|()| name)
 }
 
 /// Inputs [x, other?, weight?, bias?]; outputs [out, sum?] or [out, sum?, mean, rstd]. Rows of
@@ -249,11 +246,7 @@ pub(crate) fn layer_norm_backward(
     }
     launch.check_dtypes(x.dtype(), &[grad])?;
     let (rows, dtype) = (x.layout().numel() / length, x.dtype());
-    let sums = dtypes_name(launch, dtype, [weight_out, bias_out])?;
-    let name = match weight {
-        Some(_) => dtypes_name(launch, dtype, [weight, None])?,
-        None => sums,
-    };
+    let name = dtypes_name(launch, dtype, [weight, weight_out, bias_out])?;
     let mut space = Space::new(&launch.workspace);
     let addresses =
         rows_of(launch, &mut space, [Some(grad), Some(x), Some(mean), Some(rstd), weight])?;
@@ -311,5 +304,5 @@ pub(crate) fn layer_norm_backward(
         [whole(count), whole(length), whole(parts), or_nothing(weight_out), or_nothing(bias_out)];
     let blocks = (length.div_ceil(32) as u32, 1, 1);
     let grid = Grid { blocks, threads: 1024, shared_bytes: 0 };
-    launch.run(&source_files::LAYER_NORM, ("layer_norm_parts", sums), grid, &arguments)
+    launch.run(&source_files::LAYER_NORM, ("layer_norm_parts", name), grid, &arguments)
 }
