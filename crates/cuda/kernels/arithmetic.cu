@@ -87,11 +87,13 @@ template <typename H> __device__ f32 next_half(f32 x, f32 y) {
 }
 KERNEL(nextafter_f64)(i64 n, Strided s, i32 dense, u64 codes, void *out, const void *a, const void *b, const void *c,
                                          f64 ra, f64 rb, f64 rc, i64 wa, i64 wb, i64 wc, f64 p, f64 q, f64 r) {
+  in_turn();
   Numbers<f64> given = {ra, rb, rc};
   tail<false, f64>(n, s, dense, codes, out, a, b, c, given, [](f64 x, f64 y, f64) { return next(x, y); });
 }
 KERNEL(nextafter_f32)(i64 n, Strided s, i32 dense, u64 codes, void *out, const void *a, const void *b, const void *c,
                                          f64 ra, f64 rb, f64 rc, i64 wa, i64 wb, i64 wc, f64 p, f64 q, f64 r) {
+  in_turn();
   Numbers<f32> given = {(f32)ra, (f32)rb, (f32)rc};
   i32 code = (i32)(codes & 255);
   tail<false, f32>(n, s, dense, codes, out, a, b, c, given, [=](f32 x, f32 y, f32) {

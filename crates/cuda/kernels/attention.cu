@@ -327,13 +327,16 @@ __device__ void backward(const Shape &shape, const Saved<C> &saved, const Heads 
 #define ATTENTION(C)                                                                                                                              \
   KERNEL_OF(256, attention_##C)(Shape shape, Heads query, Heads key, Heads value, Heads mask,                                                     \
                                                                   Heads out, C *sums) {                                                           \
+    in_turn();                                                                                                                                    \
     forward<C>(shape, query, key, value, mask, out, sums);                                                                                        \
   }                                                                                                                                               \
   KERNEL(attention_products_##C)(Shape shape, Heads grad, Heads result, C *along) {                                                               \
+    in_turn();                                                                                                                                    \
     products<C>(shape, grad, result, along);                                                                                                      \
   }                                                                                                                                               \
   KERNEL_OF(256, attention_backward_##C)(Shape shape, Heads query, Heads key, Heads value, Heads mask, Heads grad, const C *sums, const C *along, \
                              Heads to_query, Heads to_key, Heads to_value) {                                                                      \
+    in_turn();                                                                                                                                    \
     Saved<C> saved = {query, key, value, mask, grad, sums, along};                                                                                \
     backward<C>(shape, saved, to_query, to_key, to_value);                                                                                        \
   }

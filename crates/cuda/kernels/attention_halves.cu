@@ -412,18 +412,22 @@ template <typename T, int D> __device__ void backward_queries(const Shape &shape
 #define ATTENTION(type, D)                                                                                                                  \
   KERNEL_OF(128, attention_##type##_##D)(Shape shape, Heads query, Heads key, Heads value,                                                  \
                                                                            Heads mask, Heads out, f32 *sums) {                              \
+    in_turn();                                                                                                                              \
     forward<type, D>(shape, query, key, value, mask, out, sums);                                                                            \
   }                                                                                                                                         \
   KERNEL(attention_products_##type##_##D)(Shape shape, Heads grad, Heads result, f32 *along) {                                              \
+    in_turn();                                                                                                                              \
     products<f32>(shape, grad, result, along);                                                                                              \
   }                                                                                                                                         \
   KERNEL_OF(128, attention_keys_##type##_##D)(Shape shape, Heads query, Heads key, Heads value, Heads mask, Heads grad, const f32 *sums,    \
                                   const f32 *along, Heads to_key, Heads to_value) {                                                         \
+    in_turn();                                                                                                                              \
     Saved saved = {query, key, value, mask, grad, sums, along};                                                                             \
     backward_keys<type, D>(shape, saved, to_key, to_value);                                                                                 \
   }                                                                                                                                         \
   KERNEL_OF(128, attention_queries_##type##_##D)(Shape shape, Heads query, Heads key, Heads value, Heads mask, Heads grad, const f32 *sums, \
                                      const f32 *along, Heads to_query) {                                                                    \
+    in_turn();                                                                                                                              \
     Saved saved = {query, key, value, mask, grad, sums, along};                                                                             \
     backward_queries<type, D>(shape, saved, to_query);                                                                                      \
   }

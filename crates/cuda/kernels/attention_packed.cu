@@ -398,12 +398,14 @@ __device__ __forceinline__ void backward_keys(const Shape &shape, const Heads &q
 #define ATTENTION(type, D)                                                                                                                   \
   KERNEL_BY(128, Tiling<D>::forward_blocks, attention_packed_##type##_##D)(Shape shape, Heads query, Heads key, Heads value, Heads out,      \
                                                                            f32 *sums) {                                                      \
+    in_turn();                                                                                                                               \
     typedef Tiling<D> By;                                                                                                                    \
     forward<type, D, By::forward_own, 4, By::forward_keys, 2>(shape, query, key, value, out, sums);                                          \
   }                                                                                                                                          \
   KERNEL_BY(128, Tiling<D>::queries_blocks, attention_packed_queries_##type##_##D)(Shape shape, Heads query, Heads key, Heads value,         \
                                                                                    Heads result, Heads grad, const f32 *sums, f32 *along,    \
                                                                                    Heads to_query) {                                         \
+    in_turn();                                                                                                                               \
     typedef Tiling<D> By;                                                                                                                    \
     backward_queries<type, D, By::queries_own, 4, By::queries_keys, By::queries_part, 2>(shape, query, key, value, result, grad, sums,       \
                                                                                         along, to_query);                                    \
@@ -411,6 +413,7 @@ __device__ __forceinline__ void backward_keys(const Shape &shape, const Heads &q
   KERNEL_BY(128, Tiling<D>::keys_blocks, attention_packed_keys_##type##_##D)(Shape shape, Heads query, Heads key, Heads value, Heads grad,   \
                                                                              const f32 *sums, const f32 *along, Heads to_key,                \
                                                                              Heads to_value) {                                               \
+    in_turn();                                                                                                                               \
     typedef Tiling<D> By;                                                                                                                    \
     backward_keys<type, D, By::keys_own, 4, By::keys_queries, By::keys_part, 2>(shape, query, key, value, grad, sums, along, to_key,         \
                                                                                to_value);                                                    \

@@ -133,6 +133,7 @@ template <typename T> __device__ void measure(const Jobs &jobs, const Strided &i
 KERNEL(batch_norm_settle)(i64 channels, i64 parts, i32 training, f64 momentum, f64 eps, Parameter weight,
                                              Parameter bias, Parameter mean, Parameter var, Parameter mean_out,
                                              Parameter rstd_out, const f64 *partial, f64 *affine) {
+  in_turn();
   for (i64 channel = first_index(); channel < channels; channel += all_threads()) {
     f64 center, variance;
     if (training) {
@@ -180,6 +181,7 @@ template <typename T> __device__ void apply(const Jobs &jobs, const Strided &inn
 // is 1 / deviation in training, the variance in evaluation.
 KERNEL(batch_norm_backward_prepare)(i64 channels, i32 training, f64 eps, Parameter mean, Parameter spread,
                                                        Parameter weight, f64 *slopes) {
+  in_turn();
   for (i64 channel = first_index(); channel < channels; channel += all_threads()) {
     f64 rstd = training ? read(spread, channel) : 1 / sqrt(read(spread, channel) + eps);
     slopes[4 * channel] = read(mean, channel);
@@ -216,6 +218,7 @@ __device__ void backward_measure(const Jobs &jobs, const Strided &inner, const T
 // scale`: four doubles a channel.
 KERNEL(batch_norm_backward_settle)(i64 channels, i64 parts, i64 count, i32 training, Parameter weight_out,
                                                       Parameter bias_out, const f64 *partial, f64 *slopes) {
+  in_turn();
   for (i64 channel = first_index(); channel < channels; channel += all_threads()) {
     f64 total = 0, product = 0;
     for (i64 part = 0; part < parts; ++part) {
@@ -253,18 +256,22 @@ __device__ void backward_apply(const Jobs &jobs, const Strided &inner, i32 train
 
 #define BATCH_NORM(type)                                                                                             \
   KERNEL(batch_norm_measure_##type)(Jobs jobs, Strided inner, const type *x, f64 *partial) {                         \
+    in_turn();                                                                                                       \
     measure<type>(jobs, inner, x, partial);                                                                          \
   }                                                                                                                  \
   KERNEL(batch_norm_apply_##type)(Jobs jobs, Strided inner, const type *x, type *out,                                \
                                                      const f64 *affine) {                                            \
+    in_turn();                                                                                                       \
     apply<type>(jobs, inner, x, out, affine);                                                                        \
   }                                                                                                                  \
   KERNEL(batch_norm_backward_measure_##type)(Jobs jobs, Strided inner, const type *x,                                \
                                                                 const type *grad, const f64 *slopes, f64 *partial) { \
+    in_turn();                                                                                                       \
     backward_measure<type>(jobs, inner, x, grad, slopes, partial);                                                   \
   }                                                                                                                  \
   KERNEL(batch_norm_backward_apply_##type)(Jobs jobs, Strided inner, i32 training, const type *x,                    \
                                                               const type *grad, type *out, const f64 *slopes) {      \
+    in_turn();                                                                                                       \
     backward_apply<type>(jobs, inner, training, x, grad, out, slopes);                                               \
   }
 BATCH_NORM(f32)

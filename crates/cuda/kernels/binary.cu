@@ -86,6 +86,7 @@ template <typename C> struct Minimum {
 #define BINARY(name, type, Op)                                                                          \
   KERNEL(name##_##type)(i64 n, Strided s, i32 dense, const type *a, const type *b, type *out,           \
                                            i32 side, f64 real, i64 whole, f64 alpha, i64 whole_alpha) { \
+    in_turn();                                                                                          \
     typedef Compute<type>::number C;                                                                    \
     Op<C> op = {(C)Number<type>::of(alpha, whole_alpha)};                                               \
     map2<type>(n, s, dense, a, b, out, side, real, whole, op);                                          \

@@ -15,6 +15,7 @@ template <typename C> __device__ __forceinline__ bool holds(i32 comparison, C x,
 #define COMPARE(C)                                                                                            \
   KERNEL(compare_##C)(i64 n, Strided s, i32 dense, i32 comparison, u64 codes, const void *x, const void *y,   \
                                          u8 *out, f64 real, i64 whole) {                                      \
+    in_turn();                                                                                                \
     i32 left = (i32)(codes & 255), right = (i32)(codes >> 8 & 255);                                           \
     C number = chosen<C>(real, whole);                                                                        \
     if (dense) {                                                                                              \

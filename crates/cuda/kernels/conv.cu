@@ -245,14 +245,17 @@ template <typename C> __device__ void add_parts(const Geometry &g, i64 parts, co
 #define CONV(C)                                                                                               \
   KERNEL_OF(256, conv_##C)(Geometry g, const void *x, const void *weight, const void *bias,                   \
                                                              i64 bias_stride, void *y) {                      \
+    in_turn();                                                                                                \
     correlate<C, false>(g, x, weight, bias, bias_stride, y);                                                  \
   }                                                                                                           \
   KERNEL_OF(256, conv_input_##C)(Geometry g, const void *grad, const void *weight, const void *bias,          \
                                                                    i64 bias_stride, void *x) {                \
+    in_turn();                                                                                                \
     correlate<C, true>(g, grad, weight, bias, bias_stride, x);                                                \
   }                                                                                                           \
   KERNEL_OF(256, conv_weight_##C)(Geometry g, const void *x, const void *grad, i64 parts,                     \
                                                                     i64 part_pixels, C *partial, void *out) { \
+    in_turn();                                                                                                \
     weights<C>(g, x, grad, parts, part_pixels, partial, out);                                                 \
   }
 CONV(f32)
@@ -260,6 +263,7 @@ CONV(f64)
 
 #define PARTS(C)                                                                      \
   KERNEL(conv_weight_parts_##C)(Geometry g, i64 parts, const C *partial, void *out) { \
+    in_turn();                                                                        \
     add_parts<C>(g, parts, partial, out);                                             \
   }
 PARTS(f32)
@@ -290,6 +294,7 @@ __device__ void add_bias(T *y, const T *bias, i64 bias_stride, u32 count, u32 ch
 
 #define BIAS(type)                                                                                         \
   KERNEL(conv_bias_##type)(type *y, const type *bias, i64 bias_stride, i64 count, i64 channels, i64 run) { \
+    in_turn();                                                                                             \
     add_bias<type>(y, bias, bias_stride, count, channels, run);                                            \
   }
 BIAS(f32)

@@ -118,13 +118,16 @@ template <typename C> __device__ void weights(const Geometry &g, const void *x, 
 #define DIRECT(C)                                                                                            \
   KERNEL(conv_direct_##C)(Geometry g, i64 side_by_side, const void *x, const void *weight, const void *bias, \
                                              i64 bias_stride, void *y) {                                     \
+    in_turn();                                                                                               \
     direct<C, false>(g, side_by_side, x, weight, bias, bias_stride, y);                                      \
   }                                                                                                          \
   KERNEL(conv_input_direct_##C)(Geometry g, i64 side_by_side, const void *grad, const void *weight,          \
                                                    const void *bias, i64 bias_stride, void *x) {             \
+    in_turn();                                                                                               \
     direct<C, true>(g, side_by_side, grad, weight, bias, bias_stride, x);                                    \
   }                                                                                                          \
   KERNEL(conv_weight_direct_##C)(Geometry g, const void *x, const void *grad, i64 parts, C *partial) {       \
+    in_turn();                                                                                               \
     weights<C>(g, x, grad, parts, partial);                                                                  \
   }
 DIRECT(f32)
@@ -263,18 +266,23 @@ template <int K> __device__ void square_weights(const Geometry &g, const void *x
 
 #define SQUARE(K)                                                                                                               \
   KERNEL(conv_square_##K)(Geometry g, const void *x, const void *weight, const void *bias, i64 bias_stride, void *y) {          \
+    in_turn();                                                                                                                  \
     square<K, false>(g, x, weight, bias, bias_stride, y);                                                                       \
   }                                                                                                                             \
   KERNEL(conv_input_square_##K)(Geometry g, const void *grad, const void *weight, const void *bias, i64 bias_stride, void *x) { \
+    in_turn();                                                                                                                  \
     square<K, true>(g, grad, weight, bias, bias_stride, x);                                                                     \
   }                                                                                                                             \
   KERNEL(conv_rows_##K)(Geometry g, const void *x, const void *weight, const void *bias, i64 bias_stride, void *y) {            \
+    in_turn();                                                                                                                  \
     square_rows<K, false>(g, x, weight, bias, bias_stride, y);                                                                  \
   }                                                                                                                             \
   KERNEL(conv_input_rows_##K)(Geometry g, const void *grad, const void *weight, const void *bias, i64 bias_stride, void *x) {   \
+    in_turn();                                                                                                                  \
     square_rows<K, true>(g, grad, weight, bias, bias_stride, x);                                                                \
   }                                                                                                                             \
   KERNEL(conv_weight_square_##K)(Geometry g, const void *x, const void *grad, i64 parts, f32 *partial) {                        \
+    in_turn();                                                                                                                  \
     square_weights<K>(g, x, grad, parts, partial);                                                                              \
   }
 SQUARE(3)

@@ -19,6 +19,7 @@ __device__ void convert(i64 n, const Strided &s, int dense, const A *x, B *out) 
 
 #define CAST(from, to)                                                              \
   KERNEL(copy_##from##_##to)(i64 n, Strided s, i32 dense, const from *x, to *out) { \
+    in_turn();                                                                      \
     convert<from, to>(n, s, dense, x, out);                                         \
   }
 #define CAST_FROM(from) \
@@ -56,6 +57,7 @@ __device__ void transpose(i64 rows, i64 columns, i64 x_row, i64 out_row, i64 x_b
 #define TRANSPOSE(bytes, type)                                                            \
   KERNEL(transpose_##bytes)(i64 rows, i64 columns, i64 x_row, i64 out_row, i64 x_batch,   \
                                                i64 out_batch, const type *x, type *out) { \
+    in_turn();                                                                            \
     transpose<type>(rows, columns, x_row, out_row, x_batch, out_batch, x, out);           \
   }
 TRANSPOSE(1, u8)

@@ -469,29 +469,35 @@ __device__ void backward_by_column(Rows rows, Terms terms, const void *grad, con
 #define ROWS(type)                                                                                                                  \
   KERNEL_OF(128, cross_entropy_warps_##type)(Rows rows, Terms terms, const type *x, const i64 *targets, const type *weight,         \
                 type *loss, Compute<type>::number *tops, Compute<type>::number *log_sums, Total *totals, Fault fault) {             \
+    in_turn();                                                                                                                      \
     by_row_ahead<type, true>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                                 \
   }                                                                                                                                 \
   KERNEL_OF(128, cross_entropy_backward_warps_##type)(Rows rows, Terms terms, const type *grad, const type *x, const i64 *targets,  \
                 const type *weight, const Compute<type>::number *divisor, const Compute<type>::number *tops,                        \
                 const Compute<type>::number *log_sums, type *out) {                                                                 \
+    in_turn();                                                                                                                      \
     backward_by_row<type, true, true>(rows, terms, grad, x, targets, weight, divisor, tops, log_sums, out);                         \
   }                                                                                                                                 \
   KERNEL_OF(512, cross_entropy_blocks_##type)(Rows rows, Terms terms, const type *x, const i64 *targets, const type *weight,        \
                 type *loss, Compute<type>::number *tops, Compute<type>::number *log_sums, Total *totals, Fault fault) {             \
+    in_turn();                                                                                                                      \
     by_row_ahead<type, false>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                                \
   }                                                                                                                                 \
   KERNEL_OF(512, cross_entropy_backward_blocks_##type)(Rows rows, Terms terms, const type *grad, const type *x, const i64 *targets, \
                 const type *weight, const Compute<type>::number *divisor, const Compute<type>::number *tops,                        \
                 const Compute<type>::number *log_sums, type *out) {                                                                 \
+    in_turn();                                                                                                                      \
     backward_by_row<type, false, true>(rows, terms, grad, x, targets, weight, divisor, tops, log_sums, out);                        \
   }                                                                                                                                 \
   KERNEL_OF(512, cross_entropy_rows_##type)(Rows rows, Terms terms, const type *x, const i64 *targets, const type *weight,          \
                 type *loss, Compute<type>::number *tops, Compute<type>::number *log_sums, Total *totals, Fault fault) {             \
+    in_turn();                                                                                                                      \
     by_row<type>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                                             \
   }                                                                                                                                 \
   KERNEL_OF(512, cross_entropy_backward_rows_##type)(Rows rows, Terms terms, const type *grad, const type *x, const i64 *targets,   \
                 const type *weight, const Compute<type>::number *divisor, const Compute<type>::number *tops,                        \
                 const Compute<type>::number *log_sums, type *out) {                                                                 \
+    in_turn();                                                                                                                      \
     backward_by_row<type, false, false>(rows, terms, grad, x, targets, weight, divisor, tops, log_sums, out);                       \
   }
 ROWS(f32)
@@ -502,6 +508,7 @@ ROWS(bf16)
 #define PIECES_OF_ROWS(type)                                                                                                 \
   KERNEL_OF(128, cross_entropy_pieces_##type)(Rows rows, Terms terms, const type *x, const i64 *targets, const type *weight, \
                 type *loss, Compute<type>::number *tops, Compute<type>::number *log_sums, Total *totals, Fault fault) {      \
+    in_turn();                                                                                                               \
     by_row_in_pieces<type>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                            \
   }
 PIECES_OF_ROWS(f16)
@@ -510,22 +517,27 @@ PIECES_OF_ROWS(bf16)
 #define OTHERS(C)                                                                                                         \
   KERNEL(cross_entropy_columns_##C)(Rows rows, Terms terms, const void *x, const i64 *targets, const void *weight,        \
                                                        void *loss, C *tops, C *log_sums, Total *totals, Fault fault) {    \
+    in_turn();                                                                                                            \
     by_column<C>(rows, terms, x, targets, weight, loss, tops, log_sums, totals, fault);                                   \
   }                                                                                                                       \
   KERNEL(nll_loss_##C)(Rows rows, Terms terms, const void *x, const i64 *targets, const void *weight, void *loss,         \
                                           Total *totals, Fault fault) {                                                   \
+    in_turn();                                                                                                            \
     likelihood<C>(rows, terms, x, targets, weight, loss, totals, fault);                                                  \
   }                                                                                                                       \
   KERNEL(loss_finish_##C)(i64 blocks, Terms terms, const Total *totals, void *loss, C *weight) {                          \
+    in_turn();                                                                                                            \
     finish<C>(blocks, terms, totals, loss, weight);                                                                       \
   }                                                                                                                       \
   KERNEL(nll_loss_backward_##C)(Rows rows, Terms terms, const void *grad, const i64 *targets, const void *weight,         \
                                                    const C *divisor, void *out) {                                         \
+    in_turn();                                                                                                            \
     likelihood_backward<C>(rows, terms, grad, targets, weight, divisor, out);                                             \
   }                                                                                                                       \
   KERNEL(cross_entropy_backward_columns_##C)(Rows rows, Terms terms, const void *grad, const void *x,                     \
                                                                 const i64 *targets, const void *weight, const C *divisor, \
                                                                 const C *tops, const C *log_sums, void *out) {            \
+    in_turn();                                                                                                            \
     backward_by_column<C>(rows, terms, grad, x, targets, weight, divisor, tops, log_sums, out);                           \
   }
 OTHERS(f32)

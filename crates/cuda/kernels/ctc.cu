@@ -157,10 +157,12 @@ __device__ void backward(const Part &part, const T *grads, const T *log_probs, c
 #define CTC(type)                                                                                                      \
   KERNEL(ctc_loss_##type)(Part part, const type *log_probs, const i64 *labels, type *losses, type *sums,               \
                                              Fault fault) {                                                            \
+    in_turn();                                                                                                         \
     forward<type>(part, log_probs, labels, losses, sums, fault);                                                       \
   }                                                                                                                    \
   KERNEL(ctc_loss_backward_##type)(Part part, const type *grads, const type *log_probs, const i64 *labels,             \
                                                       const type *losses, const type *sums, f64 *scratch, type *out) { \
+    in_turn();                                                                                                         \
     backward<type>(part, grads, log_probs, labels, losses, sums, scratch, out);                                        \
   }
 CTC(f32)

@@ -66,10 +66,12 @@ __device__ void backward(const Sizes &s, f64 order, const T *grad, const T *x, c
 
 #define DISTANCE(type)                                                                              \
   KERNEL(cdist_##type)(Sizes s, f64 order, const type *x, const type *y, type *out) {               \
+    in_turn();                                                                                      \
     forward<type>(s, order, x, y, out);                                                             \
   }                                                                                                 \
   KERNEL(cdist_backward_##type)(Sizes s, f64 order, const type *grad, const type *x, const type *y, \
                                                    const type *distances, type *out) {              \
+    in_turn();                                                                                      \
     backward<type>(s, order, grad, x, y, distances, out);                                           \
   }
 DISTANCE(f32)

@@ -42,6 +42,7 @@ __device__ i64 counted(const Bags &bags, i64 from, i64 to) {
 
 // Tells of indices outside the table, and of offsets that fall or lie outside the indices.
 KERNEL(bag_check)(Bags bags, Fault fault) {
+  in_turn();
   for (i64 i = first_index(); i < bags.samples; i += all_threads()) within(fault, bags.indices[i * bags.index_step], bags.rows, 0);
   for (i64 i = first_index(); i < bags.offsets_count; i += all_threads()) {
     i64 start = bags.offsets[i * bags.offset_step];
@@ -54,6 +55,7 @@ KERNEL(bag_check)(Bags bags, Fault fault) {
 #define FORWARD(C)                                                                                             \
   KERNEL(bag_##C)(Bags bags, i64 width, i32 mode, i32 code, Table table, const void *weights, i64 weight_step, \
                                      Table out, Table from) {                                                  \
+    in_turn();                                                                                                 \
     i64 chunks = (width + 31) / 32, lane = threadIdx.x & 31;                                                   \
     for (i64 job = first_index() >> 5; job < bags.count * chunks; job += all_threads() >> 5) {                 \
       i64 bag = job / chunks, column = (job - bag * chunks) * 32 + lane;                                       \
@@ -84,6 +86,7 @@ FORWARD(f64)
 
 // How many samples of each bag count.
 KERNEL(bag_counts)(Bags bags, i64 *counts) {
+  in_turn();
   for (i64 bag = first_index() >> 5; bag < bags.count; bag += all_threads() >> 5) {
     i64 count = counted(bags, offset_at(bags, bag), offset_at(bags, bag + 1));
     if ((threadIdx.x & 31) == 0) counts[bag] = count;
@@ -104,6 +107,7 @@ __device__ i64 bag_of(const Bags &bags, i64 sample) {
 // Each sample's bag, and what its row is multiplied by there.
 KERNEL(bag_shares)(Bags bags, i32 mode, i32 code, const void *weights, i64 weight_step, const i64 *counts, i64 *owners,
                                       f64 *shares) {
+  in_turn();
   for (i64 sample = first_index(); sample < bags.samples; sample += all_threads()) {
     i64 bag = bag_of(bags, sample);
     f64 weight = weights ? element<f64>(weights, sample * weight_step, code) : 1.0;
@@ -116,6 +120,7 @@ KERNEL(bag_shares)(Bags bags, i32 mode, i32 code, const void *weights, i64 weigh
 #define BACKWARD(C)                                                                                               \
   KERNEL(bag_backward_##C)(Keys keys, const u32 *positions, const i64 *owners, const f64 *shares,                 \
                                               i32 by_frequency, i64 width, i32 code, Table grad, Table out) {     \
+    in_turn();                                                                                                    \
     i64 chunks = (width + 31) / 32, lane = threadIdx.x & 31;                                                      \
     for (i64 job = first_index() >> 5; job < keys.count * chunks; job += all_threads() >> 5) {                    \
       i64 i = job / chunks, column = (job - i * chunks) * 32 + lane;                                              \
@@ -139,6 +144,7 @@ BACKWARD(f64)
 
 // The gradient of the samples' weights: a warp a sample.
 KERNEL(bag_weights_backward)(Bags bags, i64 width, i32 code, Table grad, Table table, void *out, i64 out_step) {
+  in_turn();
   i64 lane = threadIdx.x & 31;
   for (i64 sample = first_index() >> 5; sample < bags.samples; sample += all_threads() >> 5) {
     i64 row = row_at(bags, sample), bag = bag_of(bags, sample);

@@ -16,14 +16,17 @@ template <typename T> __device__ void fill(i64 n, const Strided &s, int dense, T
 
 #define FILL(type)                                                                                                   \
   KERNEL(fill_##type)(i64 n, Strided s, i32 dense, type *out, f64 real, i64 whole, i32 is_real) {                    \
+    in_turn();                                                                                                       \
     fill<type>(n, s, dense, out, is_real ? Store<type>::from(real) : Store<type>::from(whole));                      \
   }                                                                                                                  \
   KERNEL(arange_##type)(i64 n, type *out, f64 start, f64 step, i64 whole_start, i64 whole_step,                      \
                                            i32 is_real) {                                                            \
+    in_turn();                                                                                                       \
     for (i64 i = first_index(); i < n; i += all_threads())                                                           \
       out[i] = is_real ? Store<type>::from(start + step * (f64)i) : Store<type>::from(whole_start + whole_step * i); \
   }                                                                                                                  \
   KERNEL(eye_##type)(i64 rows, i64 columns, type *out) {                                                             \
+    in_turn();                                                                                                       \
     for (i64 i = first_index(); i < rows * columns; i += all_threads())                                              \
       out[i] = Store<type>::from((i64)(i / columns == i % columns));                                                 \
   }

@@ -243,6 +243,7 @@ template <typename C> __device__ void keys(const Job &job, const void *grid, con
 // Where each pixel's samples start among the sorted ones of its batch, and where the last one's
 // end.
 KERNEL(grid_starts)(i64 batch, i64 length, i64 pixels, const u32 *sorted, u32 *starts) {
+  in_turn();
   for (i64 i = first_index(); i < batch * length; i += all_threads()) {
     i64 at = i % length, row = i / length;
     u32 *own = starts + row * (pixels + 1);
@@ -278,17 +279,21 @@ __device__ void scatter(const Job &job, const void *grads, const u32 *starts, co
 
 #define GRID(C)                                                                                                   \
   KERNEL(grid_sample_##C)(Job job, const void *x, const void *grid, const void *direction, void *out) {           \
+    in_turn();                                                                                                    \
     gather<C>(job, x, grid, direction, out);                                                                      \
   }                                                                                                               \
   KERNEL(grid_slope_##C)(Job job, const void *grads, const void *x, const void *grid, const void *direction,      \
                                             void *out) {                                                          \
+    in_turn();                                                                                                    \
     slope<C>(job, grads, x, grid, direction, out);                                                                \
   }                                                                                                               \
   KERNEL(grid_keys_##C)(Job job, const void *grid, const void *direction, u32 *found, C *weights) {               \
+    in_turn();                                                                                                    \
     keys<C>(job, grid, direction, found, weights);                                                                \
   }                                                                                                               \
   KERNEL(grid_scatter_##C)(Job job, const void *grads, const u32 *starts, const u32 *positions, const C *weights, \
                                               void *out) {                                                        \
+    in_turn();                                                                                                    \
     scatter<C>(job, grads, starts, positions, weights, out);                                                      \
   }
 GRID(f32)

@@ -159,6 +159,7 @@ template <typename C> __device__ void parameters(const Sizes &sizes, i64 width, 
 #define GROUP_NORM(type)                                                                                              \
   KERNEL(group_norm_##type)(Sizes sizes, f64 eps, const type *x, const type *weight, const type *bias,                \
                                                type *out, Compute<type>::number *mean, Compute<type>::number *rstd) { \
+    in_turn();                                                                                                        \
     if (sizes.places % (i64)(16 / sizeof(type)) == 0 && aligned(x) && aligned(out))                                   \
       forward<type, true, false>(sizes, eps, x, weight, bias, out, mean, rstd);                                       \
     else                                                                                                              \
@@ -166,6 +167,7 @@ template <typename C> __device__ void parameters(const Sizes &sizes, i64 width, 
   }                                                                                                                   \
   KERNEL(group_norm_last_##type)(Sizes sizes, f64 eps, const type *x, const type *weight, const type *bias,           \
                                                type *out, Compute<type>::number *mean, Compute<type>::number *rstd) { \
+    in_turn();                                                                                                        \
     forward<type, false, true>(sizes, eps, x, weight, bias, out, mean, rstd);                                         \
   }
 GROUP_NORM(f32)
@@ -176,14 +178,17 @@ GROUP_NORM(bf16)
 #define BACKWARD(C)                                                                                             \
   KERNEL(group_norm_backward_##C)(Sizes sizes, i64 width, const void *grad, const void *x, const C *mean,       \
                                                      const C *rstd, const void *weight, f64 *sums, void *out) { \
+    in_turn();                                                                                                  \
     backward<C, false>(sizes, width, grad, x, mean, rstd, weight, sums, out);                                   \
   }                                                                                                             \
   KERNEL(group_norm_backward_last_##C)(Sizes sizes, i64 width, const void *grad, const void *x, const C *mean,  \
                                                      const C *rstd, const void *weight, f64 *sums, void *out) { \
+    in_turn();                                                                                                  \
     backward<C, true>(sizes, width, grad, x, mean, rstd, weight, sums, out);                                    \
   }                                                                                                             \
   KERNEL(group_norm_parameters_##C)(Sizes sizes, i64 width, const f64 *sums, const C *rstd, void *weight,       \
                                                        void *bias) {                                            \
+    in_turn();                                                                                                  \
     parameters<C>(sizes, width, sums, rstd, weight, bias);                                                      \
   }
 BACKWARD(f32)

@@ -64,6 +64,7 @@ __device__ void read_runs(i64 runs, i64 columns, i32 lanes, const Strided &s, co
 #define RUNS(bytes, T)                                                                                            \
   KERNEL(gather_runs_##bytes)(i64 runs, i64 columns, i32 lanes, Strided s, const T *x, const i64 *index, T *out,  \
                                                  i64 size, i64 stride, i64 dim, Fault fault) {                    \
+    in_turn();                                                                                                    \
     read_runs<T>(runs, columns, lanes, s, x, out, [&](i64 at) {                                                   \
       i64 place = index[at];                                                                                      \
       return within(fault, place, size, dim) ? place * stride : -1;                                               \
@@ -71,6 +72,7 @@ __device__ void read_runs(i64 runs, i64 columns, i32 lanes, const Strided &s, co
   }                                                                                                               \
   KERNEL(index_runs_##bytes)(i64 runs, i64 columns, i32 lanes, Strided s, const T *x, const i64 *list, i64 shift, \
                                                 T *out) {                                                         \
+    in_turn();                                                                                                    \
     read_runs<T>(runs, columns, lanes, s, x, out, [&](i64 at) { return list[at] < 0 ? -1 : list[at] >> shift; }); \
   }
 RUNS(4, u32)
@@ -79,9 +81,11 @@ RUNS(16, Wide)
 #define INDEX(bytes, T)                                                                                         \
   KERNEL(gather_##bytes)(i64 n, Strided s, const T *x, const i64 *index, T *out, i64 size, i64 stride, i64 dim, \
                                             Fault fault) {                                                      \
+    in_turn();                                                                                                  \
     gather<T>(n, s, x, index, out, size, stride, dim, fault);                                                   \
   }                                                                                                             \
   KERNEL(index_##bytes)(i64 n, Strided s, const T *x, const i64 *list, i64 shift, T *out) {                     \
+    in_turn();                                                                                                  \
     index_read<T>(n, s, x, list, shift, out);                                                                   \
   }
 INDEX(1, u8)
@@ -94,6 +98,7 @@ INDEX(16, Wide)
 // Negative indices count from the end. One out of range makes the offset negative for good.
 KERNEL(index_offsets)(i64 n, Strided s, i64 *list, const i64 *index, i64 size, i64 stride, i64 dim, i32 first,
                                          Fault fault) {
+  in_turn();
   for (i64 i = first_index(); i < n; i += all_threads()) {
     i64 at[2];
     locate<2>(s, i, at);

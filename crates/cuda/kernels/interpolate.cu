@@ -201,9 +201,16 @@ template <typename C> __device__ void backward(const Job &job, const Range *rang
 }
 
 #define INTERPOLATE(C)                                                                         \
-  KERNEL(interpolate_##C)(Job job, const void *x, void *out) { forward<C>(job, x, out); }      \
-  KERNEL(interpolate_ranges_##C)(Job job, Range *out) { ranges<C>(job, out); }                 \
+  KERNEL(interpolate_##C)(Job job, const void *x, void *out) {                                 \
+    in_turn();                                                                                 \
+    forward<C>(job, x, out);                                                                   \
+  }                                                                                            \
+  KERNEL(interpolate_ranges_##C)(Job job, Range *out) {                                        \
+    in_turn();                                                                                 \
+    ranges<C>(job, out);                                                                       \
+  }                                                                                            \
   KERNEL(interpolate_backward_##C)(Job job, const Range *found, const void *grad, void *out) { \
+    in_turn();                                                                                 \
     backward<C>(job, found, grad, out);                                                        \
   }
 INTERPOLATE(f32)

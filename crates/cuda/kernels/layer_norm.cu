@@ -444,46 +444,55 @@ template <typename C, typename W> __device__ void add_parts(i64 count, i64 lengt
 #define LAYER_NORM(name, type, W)                                                                                          \
   KERNEL(layer_norm_##name)(i64 rows, i64 length, f64 eps, const type *x, const W *weight, const W *bias, type *out,       \
                             Compute<type>::number *mean, Compute<type>::number *rstd) {                                    \
+    in_turn();                                                                                                             \
     forward<type, W, false>(rows, length, eps, x, x, out, weight, bias, out, mean, rstd);                                  \
   }                                                                                                                        \
   KERNEL(layer_norm_by_warp_##name)(i64 rows, i64 length, f64 eps, const type *x, const W *weight, const W *bias,          \
                                     type *out, Compute<type>::number *mean, Compute<type>::number *rstd) {                 \
+    in_turn();                                                                                                             \
     forward_packed<type, W, true, false>(rows, length, eps, x, x, out, weight, bias, out, mean, rstd);                     \
   }                                                                                                                        \
   KERNEL_OF(512, add_layer_norm_##name)(i64 rows, i64 length, f64 eps, const type *x, const W *weight, const W *bias,      \
                                         type *out, Compute<type>::number *mean, Compute<type>::number *rstd,               \
                                         const type *other, type *sum) {                                                    \
+    in_turn();                                                                                                             \
     forward<type, W, true>(rows, length, eps, x, other, sum, weight, bias, out, mean, rstd);                               \
   }                                                                                                                        \
   KERNEL_BY(256, 3, add_layer_norm_by_warp_##name)(i64 rows, i64 length, f64 eps, const type *x, const W *weight,          \
                                                    const W *bias, type *out, Compute<type>::number *mean,                  \
                                                    Compute<type>::number *rstd, const type *other, type *sum) {            \
+    in_turn();                                                                                                             \
     forward_packed<type, W, true, true>(rows, length, eps, x, other, sum, weight, bias, out, mean, rstd);                  \
   }                                                                                                                        \
   KERNEL(layer_norm_backward_##name)(i64 rows, i64 length, const type *grad, const type *x,                                \
                                      const Compute<type>::number *mean, const Compute<type>::number *rstd,                 \
                                      const W *weight, type *out, i64 added) {                                              \
+    in_turn();                                                                                                             \
     backward_input<type, W>(rows, length, grad, x, mean, rstd, weight, out, added);                                        \
   }                                                                                                                        \
   KERNEL_BY(128, 3, layer_norm_backward_by_warp_##name)(i64 rows, i64 length, const type *grad, const type *x,             \
                                                         const Compute<type>::number *mean,                                 \
                                                         const Compute<type>::number *rstd, const W *weight, type *out,     \
                                                         i64 added, Compute<type>::number *parts) {                         \
+    in_turn();                                                                                                             \
     backward_packed<type, W, true, 4>(rows, length, grad, x, mean, rstd, weight, out, added, parts);                       \
   }                                                                                                                        \
   KERNEL_OF(512, layer_norm_backward_by_block_##name)(i64 rows, i64 length, const type *grad, const type *x,               \
                                                       const Compute<type>::number *mean,                                   \
                                                       const Compute<type>::number *rstd, const W *weight, type *out,       \
                                                       i64 added, Compute<type>::number *parts) {                           \
+    in_turn();                                                                                                             \
     backward_packed<type, W, false, 4>(rows, length, grad, x, mean, rstd, weight, out, added, parts);                      \
   }                                                                                                                        \
   KERNEL(layer_norm_parameters_##name)(i64 rows, i64 length, const type *grad, const type *x,                              \
                                        const Compute<type>::number *mean, const Compute<type>::number *rstd,               \
                                        Compute<type>::number *parts) {                                                     \
+    in_turn();                                                                                                             \
     backward_parameters<type>(rows, length, grad, x, mean, rstd, parts);                                                   \
   }                                                                                                                        \
   KERNEL_OF(1024, layer_norm_parts_##name)(i64 count, i64 length, const Compute<type>::number *parts, W *weight,           \
                                            W *bias) {                                                                      \
+    in_turn();                                                                                                             \
     add_parts<Compute<type>::number, W>(count, length, parts, weight, bias);                                               \
   }
 LAYER_NORM(f32, f32, f32)
@@ -497,11 +506,13 @@ LAYER_NORM(bf16_by_f32, bf16, f32)
 #define LAYER_NORM_OF_HALVES(name, type, W)                                                                                 \
   KERNEL_OF(512, layer_norm_ahead_##name)(i64 rows, i64 length, f64 eps, const type *x, const W *weight, const W *bias,     \
                                           type *out, f32 *mean, f32 *rstd) {                                                \
+    in_turn();                                                                                                              \
     forward_ahead<type, W>(rows, length, eps, x, weight, bias, out, mean, rstd);                                            \
   }                                                                                                                         \
   KERNEL_OF(512, layer_norm_backward_by_wide_block_##name)(i64 rows, i64 length, const type *grad, const type *x,           \
                                                            const f32 *mean, const f32 *rstd, const W *weight, type *out,    \
                                                            i64 added, f32 *parts) {                                         \
+    in_turn();                                                                                                              \
     backward_packed<type, W, false, 2>(rows, length, grad, x, mean, rstd, weight, out, added, parts);                       \
   }
 LAYER_NORM_OF_HALVES(f16, f16, f16)

@@ -183,17 +183,21 @@ template <typename T, typename C> __device__ void add_columns(i64 rows, i64 clas
 // Losses, their gradients and the sums over rows are of the type that is computed in.
 #define LINEAR_CROSS_ENTROPY(type, number)                                                                                  \
   KERNEL(linear_counts_##type)(Terms terms, i64 rows, const i64 *targets, const type *weights, Counts *out, Fault fault) {  \
+    in_turn();                                                                                                              \
     counts<type>(terms, rows, targets, weights, out, fault);                                                                \
   }                                                                                                                         \
   KERNEL_BY(512, 2, linear_rows_##type)(Terms terms, i64 rows, type *scores, const i64 *targets, const type *bias,          \
                                         const type *weights, const number *grads, const Counts *given, f64 *losses,         \
                                         number *loss, i64 kept) {                                                           \
+    in_turn();                                                                                                              \
     of_rows<type>(terms, rows, scores, targets, bias, weights, grads, given, losses, loss, kept);                           \
   }                                                                                                                         \
   KERNEL(linear_losses_##type)(i64 rows, const f64 *losses, const Counts *given, number *loss) {                            \
+    in_turn();                                                                                                              \
     add_losses<number>(rows, losses, given, loss);                                                                          \
   }                                                                                                                         \
   KERNEL(linear_bias_##type)(i64 rows, i64 classes, i32 is_first, const type *scores, number *out) {                        \
+    in_turn();                                                                                                              \
     add_columns<type>(rows, classes, is_first, scores, out);                                                                \
   }
 LINEAR_CROSS_ENTROPY(f32, f32)

@@ -47,6 +47,7 @@ template <typename C> struct BceLogits {
 #define LOSS(name, type, Op)                                                                        \
   KERNEL(name##_loss_##type)(i64 n, Strided s, type *out, const type *x, const type *t,             \
                                                 f64 number) {                                       \
+    in_turn();                                                                                      \
     typedef Compute<type>::number C;                                                                \
     for (i64 i = first_index(); i < n; i += all_threads()) {                                        \
       i64 at[3];                                                                                    \
@@ -56,6 +57,7 @@ template <typename C> struct BceLogits {
   }                                                                                                 \
   KERNEL(name##_slope_##type)(i64 n, Strided s, type *out, const type *x, const type *t,            \
                                                  const type *grad, f64 number) {                    \
+    in_turn();                                                                                      \
     typedef Compute<type>::number C;                                                                \
     for (i64 i = first_index(); i < n; i += all_threads()) {                                        \
       i64 at[4];                                                                                    \

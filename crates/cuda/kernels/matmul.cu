@@ -64,6 +64,7 @@ template <typename C> __device__ void product(const Sizes &s, const Strided &bat
 
 #define PRODUCT(C)                                                                                           \
   KERNEL_OF(256, product_##C)(Sizes s, Strided batches, const void *a, const void *b, void *c) {             \
+    in_turn();                                                                                               \
     product<C>(s, batches, a, b, c);                                                                         \
   }
 PRODUCT(i64)

@@ -22,6 +22,7 @@ __device__ __forceinline__ bool found(i64 i, i64 to, const Strided &s, const voi
 
 // Block b of `parts` takes the elements from b * length on.
 KERNEL(nonzero_count)(i64 n, i64 length, Strided s, i32 bytes, u64 mask, const void *x, i64 *counts) {
+  in_turn();
   __shared__ i64 warps[32];
   i64 from = blockIdx.x * length, to = min(from + length, n), count = 0;
   for (i64 i = from + threadIdx.x; i < to; i += blockDim.x) count += found(i, to, s, x, bytes, mask);
@@ -37,6 +38,7 @@ KERNEL(nonzero_count)(i64 n, i64 length, Strided s, i32 bytes, u64 mask, const v
 // One block of 1024 threads turns the counts into where each part's rows start; their sum follows
 // the last.
 KERNEL(nonzero_starts)(i64 parts, i64 *counts) {
+  in_turn();
   __shared__ i64 sums[1024];
   i64 each = (parts + blockDim.x - 1) / blockDim.x;
   i64 from = min(threadIdx.x * each, parts), to = min(from + each, parts), own = 0;
@@ -67,6 +69,7 @@ struct Sizes {
 // `rows` is how many rows the output has: data that changed meanwhile writes no more.
 KERNEL(nonzero_write)(i64 n, i64 length, Strided s, i32 bytes, u64 mask, const void *x, const i64 *starts,
                                          Sizes shape, i64 rows, i64 row_stride, i64 column_stride, i64 *out) {
+  in_turn();
   __shared__ i32 warps[32];
   i64 from = blockIdx.x * length, to = min(from + length, n), next = starts[blockIdx.x];
   int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, all = blockDim.x >> 5;

@@ -40,8 +40,14 @@ template <typename T> __device__ void roots(const Table &table, T *out) {
 }
 
 #define NORMS(T)                                                                                          \
-  KERNEL(norms_squares_##T)(const __grid_constant__ Table table) { squares<T>(table); }                   \
-  KERNEL(norms_roots_##T)(const __grid_constant__ Table table, T *out) { roots<T>(table, out); }
+  KERNEL(norms_squares_##T)(const __grid_constant__ Table table) {                                        \
+    in_turn();                                                                                            \
+    squares<T>(table);                                                                                    \
+  }                                                                                                       \
+  KERNEL(norms_roots_##T)(const __grid_constant__ Table table, T *out) {                                  \
+    in_turn();                                                                                            \
+    roots<T>(table, out);                                                                                 \
+  }
 NORMS(f32)
 NORMS(f64)
 NORMS(f16)

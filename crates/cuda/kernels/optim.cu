@@ -313,6 +313,7 @@ __device__ void over_layout(const Numbers &numbers, const Entry &e, const Stride
 
 // Counts a step of each tensor, and multiplies NAdam's products by its momentum.
 KERNEL(advance)(const __grid_constant__ Table table) {
+  in_turn();
   if (skips(table.numbers)) return;
   i64 i = first_index();
   if (i >= table.entries) return;
@@ -323,10 +324,14 @@ KERNEL(advance)(const __grid_constant__ Table table) {
   if (product) *product = *product * (f32)NAdam::momentum(table.numbers.own, step);
 }
 
-#define STEP_OF(rule, name, form, T, S) \
-  KERNEL(name##_table_##form)(const __grid_constant__ Table table) { over_table<rule, T, S>(table); }
+#define STEP_OF(rule, name, form, T, S)                              \
+  KERNEL(name##_table_##form)(const __grid_constant__ Table table) { \
+    in_turn();                                                       \
+    over_table<rule, T, S>(table);                                   \
+  }
 #define STEP_BY(rule, name, C)                                                                                             \
   KERNEL(name##_layout_##C)(Numbers numbers, Entry entry, Strided first, Strided then, i64 kind, i64 kept) {               \
+    in_turn();                                                                                                             \
     over_layout<rule, C>(numbers, entry, first, then, kind, kept);                                                         \
   }
 #define STEP(rule, name)                       \

@@ -306,33 +306,41 @@ struct Samples {
 #define POOL(type)                                                                                 \
   KERNEL(max_pool_##type)(Pooling p, Samples s, Volume layout, const type *x, const type *samples, \
                                              type *y, i64 *places) {                               \
+    in_turn();                                                                                     \
     largest<type, SampleOf<type>::number>(p, x, samples, s.strides, s.order, y, places, layout);   \
   }                                                                                                \
   KERNEL(max_pool_backward_##type)(Pooling p, Volume layout, const type *grad, const i64 *places,  \
                                                       type *x) {                                   \
+    in_turn();                                                                                     \
     places_backward<type>(p, grad, places, layout, x);                                             \
   }                                                                                                \
   KERNEL(scatter_places_##type)(Pooling p, Volume layout, i64 accumulate, const type *values,      \
                                 const i64 *places, type *to, Fault fault) {                        \
+    in_turn();                                                                                     \
     scatter<type>(p, accumulate, values, places, layout, to, fault);                               \
   }                                                                                                \
   KERNEL(gather_places_##type)(Pooling p, Volume layout, const type *from, const i64 *places,      \
                                type *values, Fault fault) {                                        \
+    in_turn();                                                                                     \
     gather<type>(p, from, places, layout, values, fault);                                          \
   }
 #define MEANS(type)                                                                               \
   KERNEL(mean_pool_##type)(Pooling p, i64 padding, i64 has, i64 given, const type *x, type *y) {  \
+    in_turn();                                                                                    \
     mean<type>(p, padding, has, given, x, y);                                                     \
   }                                                                                               \
   KERNEL(mean_pool_backward_##type)(Pooling p, i64 padding, i64 has, i64 given, const type *grad, \
                                                        type *x) {                                 \
+    in_turn();                                                                                    \
     mean_backward<type>(p, padding, has, given, grad, x);                                         \
   }
 #define COLUMNS(type)                                                                \
   KERNEL(unfold_##type)(Pooling p, i64 wide, const type *x, type *columns) {         \
+    in_turn();                                                                       \
     unfold_windows<type>(p, wide, x, columns);                                       \
   }                                                                                  \
   KERNEL(fold_##type)(Pooling p, i64 high, i64 wide, const type *columns, type *x) { \
+    in_turn();                                                                       \
     fold_windows<type>(p, high, wide, columns, x);                                   \
   }
 #define ALL(type) POOL(type) MEANS(type) COLUMNS(type)

@@ -32,6 +32,7 @@ __device__ __forceinline__ Inside inside(const Planes &p, int d, i32 result, con
 }
 
 KERNEL(max_pool_planes)(Planes p, const void *x, void *y, i64 *places) {
+  in_turn();
   i32 height = (i32)p.y[1], width = (i32)p.y[2], space = (i32)p.y[0] * height * width;
   i32 rows = (i32)p.x[1], columns = (i32)p.x[2];
   i64 elements = p.x[0] * p.x[1] * p.x[2];
@@ -71,6 +72,7 @@ __device__ __forceinline__ void seen_by(const Planes &p, int d, i32 at, const Di
 
 // What comes back to each element of x from the results that it was the largest of, in their order.
 KERNEL(max_pool_planes_backward)(Planes p, const void *grad, const i64 *places, void *x) {
+  in_turn();
   i32 height = (i32)p.x[1], width = (i32)p.x[2], space = (i32)p.x[0] * height * width;
   i32 rows = (i32)p.y[1], columns = (i32)p.y[2];
   i64 results = p.y[0] * p.y[1] * p.y[2];

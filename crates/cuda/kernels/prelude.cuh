@@ -26,6 +26,16 @@
 #define KERNEL_BY(threads, blocks, name) KERNEL_BY_1(threads, blocks, name)
 #endif
 
+// What every kernel says first: it may have been brought to the GPU while the work before it still
+// runs, and waits here until that is done and can be seen. The launch after it may be brought from
+// now on, as soon as every block of this one has a place.
+__device__ __forceinline__ void in_turn() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 typedef unsigned char u8;
 typedef signed char i8;
 typedef unsigned short u16;

@@ -49,6 +49,7 @@ __device__ __forceinline__ f32 unit32(u32 word, int bits) { return (f32)(i32)(wo
   KERNEL(name)(i64 n, Strided s, i32 dense, i32 code, u64 seed, u64 offset, const u64 *memory, __VA_ARGS__)
 
 RANDOM(uniform, f64 low, f64 high, void *out) {
+  in_turn();
   Stream stream = stream_of(seed, offset, memory);
   if (code == F64) {
     draw(n, 2, stream, [&](Four w, i64 i) {
@@ -105,6 +106,7 @@ __device__ void sin_cos_turns(f32 turns, f32 &sine, f32 &cosine) {
 
 // Box and Muller's pairs.
 RANDOM(normal, f64 mean, f64 deviation, void *out) {
+  in_turn();
   Stream stream = stream_of(seed, offset, memory);
   if (code == F64) {
     draw(n, 2, stream, [&](Four w, i64 i) {
@@ -128,6 +130,7 @@ RANDOM(normal, f64 mean, f64 deviation, void *out) {
 }
 
 RANDOM(integer, i64 low, u64 range, void *out) {
+  in_turn();
   draw(n, 2, stream_of(seed, offset, memory), [&](Four w, i64 i) {
     for (int k = 0; k < 2 && i + k < n; ++k) {
       i64 value = low + (i64)__umul64hi(joined(w.v[2 * k], w.v[2 * k + 1]), range), at = place(s, dense, i + k);
@@ -149,6 +152,7 @@ __device__ f64 by(i32 which, f64 a, f64 b, f64 u) {
 }
 
 RANDOM(formula, i32 which, f64 a, f64 b, void *out) {
+  in_turn();
   draw(n, 2, stream_of(seed, offset, memory), [&](Four w, i64 i) {
     for (int k = 0; k < 2 && i + k < n; ++k)
       keep<f64>(out, place(s, dense, i + k), code, by(which, a, b, unit64(w.v[2 * k], w.v[2 * k + 1])));
@@ -158,6 +162,7 @@ RANDOM(formula, i32 which, f64 a, f64 b, void *out) {
 // Operand 0 of the layout is the output, operand 1 is x. Words from `threshold` on keep their
 // element.
 RANDOM(dropout, u64 threshold, f64 scale, const void *x, void *out) {
+  in_turn();
   draw(n, 4, stream_of(seed, offset, memory), [&](Four w, i64 i) {
 #pragma unroll
     for (int k = 0; k < 4; ++k) {

@@ -136,6 +136,7 @@ template <typename T> __device__ void triangle(i64 n, const Ways &w, T *out, i64
 
 #define REARRANGE(type)                                                                                 \
   KERNEL(rearrange_##type)(i64 n, Ways w, const type *x, type *out, f64 real, i64 whole, i32 is_real) { \
+    in_turn();                                                                                          \
     rearrange<type>(n, w, x, out, is_real ? Store<type>::from(real) : Store<type>::from(whole));        \
   }
 REARRANGE(f32)
@@ -151,6 +152,7 @@ REARRANGE(truth)
 
 #define UNREARRANGE(type)                                                  \
   KERNEL(unrearrange_##type)(i64 n, Ways w, const type *grad, type *out) { \
+    in_turn();                                                             \
     unrearrange<type>(n, w, grad, out);                                    \
   }
 UNREARRANGE(f32)
@@ -160,6 +162,7 @@ UNREARRANGE(bf16)
 
 #define TRIANGLE(bytes, type)                                                   \
   KERNEL(triangle_##bytes)(i64 n, Ways w, type *out, i64 diagonal, i32 lower) { \
+    in_turn();                                                                  \
     triangle<type>(n, w, out, diagonal, lower);                                 \
   }
 TRIANGLE(1, u8)

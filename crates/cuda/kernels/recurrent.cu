@@ -113,15 +113,18 @@ template <typename T> __device__ void biases(i64 cell, i64 rows, i64 hidden, con
 #define RECURRENT(type)                                                                                                 \
   KERNEL(recurrent_##type)(i64 cell, i64 count, i64 hidden, type *gates, const type *input_bias,                        \
                                               const type *own_bias, type *memory, type *state, type *out, type *kept) { \
+    in_turn();                                                                                                          \
     forward<type>(cell, count, hidden, gates, input_bias, own_bias, memory, state, out, kept);                          \
   }                                                                                                                     \
   KERNEL(recurrent_backward_##type)(i64 cell, i64 count, i64 hidden, i64 kept, const type *gates, type *slopes,         \
                                                        const type *grad, type *state, type *memory, const type *after,  \
                                                        const type *before, const type *initial) {                       \
+    in_turn();                                                                                                          \
     backward<type>(cell, count, hidden, kept, gates, slopes, grad, state, memory, after, before, initial);              \
   }                                                                                                                     \
   KERNEL(recurrent_biases_##type)(i64 cell, i64 rows, i64 hidden, const type *slopes, type *of_input,                   \
                                                      type *of_hidden) {                                                 \
+    in_turn();                                                                                                          \
     biases<type>(cell, rows, hidden, slopes, of_input, of_hidden);                                                      \
   }
 RECURRENT(f32)

@@ -431,6 +431,7 @@ __device__ void fold(i64 outputs, i64 parts, const Strided &outer, const Strided
 #define FOLD(name, P)                                                                                                    \
   KERNEL(name)(i64 outputs, i64 parts, i64 count, Strided outer, Strided inner, i64 step, i32 team, i32 joins, i32 mode, \
                f64 a, f64 b, i32 code, i32 out_code, const void *x, void *out, void *states) {                           \
+    in_turn();                                                                                                           \
     Ask ask = {mode, count, a, b, code != F64};                                                                          \
     fold<P>(outputs, parts, outer, inner, step, team, joins, ask, code, out_code, x, out, states);                       \
   }
@@ -450,6 +451,7 @@ FOLD(place_whole, Place<i64>)
 #define ROWS(name, type, P)                                                                                      \
   KERNEL(name##_rows_##type)(i64 outputs, i64 parts, i64 count, Strided outer, i32 team, i32 mode, f64 a, f64 b, \
                              i32 out_code, const type *x, void *out, void *states) {                             \
+    in_turn();                                                                                                   \
     Ask ask = {mode, count, a, b, true};                                                                         \
     fold_rows<P, type>(outputs, parts, outer, team, ask, out_code, x, out, states);                              \
   }
@@ -462,6 +464,7 @@ ROWS_OF(place, Place<f64>)
 #define COLUMNS(type)                                                                                               \
   KERNEL_OF(256, sums_columns_##type)(i64 columns, i64 rows, i64 step, i64 parts, i32 mode, f64 a, f64 b, i32 code, \
                                       const type *x, void *out, f64 *states) {                                      \
+    in_turn();                                                                                                      \
     sum_columns<type>(columns, rows, step, parts, Ask{mode, rows, a, b, true}, code, x, out, states);               \
   }
 COLUMNS(f32)

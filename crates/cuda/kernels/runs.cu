@@ -35,6 +35,7 @@ struct Rows {
 
 // How many runs begin among the rows of each block.
 KERNEL(runs_count)(i64 count, i64 width, i32 code, const void *x, i64 length, i64 *counts) {
+  in_turn();
   __shared__ u32 warps[WARPS];
   Rows rows = {count, width, code, x};
   i64 from = blockIdx.x * length, to = min(from + length, count);
@@ -54,6 +55,7 @@ KERNEL(runs_count)(i64 count, i64 width, i32 code, const void *x, i64 length, i6
 // `starts` says how many begin before each block's rows.
 KERNEL(runs_begin)(i64 count, i64 width, i32 code, const void *x, i64 length, const i64 *starts, i64 runs, i64 *ids,
                                       i64 *begins) {
+  in_turn();
   __shared__ u32 warps[WARPS];
   Rows rows = {count, width, code, x};
   int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
@@ -79,6 +81,7 @@ KERNEL(runs_begin)(i64 count, i64 width, i32 code, const void *x, i64 length, co
 // The first row of each run, and its length if `lengths` is given.
 KERNEL(runs_finish)(i64 count, i64 width, i32 code, const void *x, i64 runs, const i64 *begins, void *first,
                                        i64 *lengths) {
+  in_turn();
   for (i64 i = first_index(); i < runs * width; i += all_threads()) {
     i64 run = i / width;
     copy_element(first, i, x, begins[run] * width + (i - run * width), code);
@@ -88,12 +91,14 @@ KERNEL(runs_finish)(i64 count, i64 width, i32 code, const void *x, i64 runs, con
 }
 
 KERNEL(order_start)(i64 count, i64 *order) {
+  in_turn();
   for (i64 i = first_index(); i < count; i += all_threads()) order[i] = i;
 }
 
 // Merges neighbouring runs of `length` rows that are in order: each row finds by halving how many
 // of the other run stand before it. Equal rows stay as they are.
 KERNEL(order_merge)(i64 count, i64 width, i32 code, const void *x, i64 length, const i64 *from, i64 *to) {
+  in_turn();
   Rows rows = {count, width, code, x};
   for (i64 i = first_index(); i < count; i += all_threads()) {
     i64 start = i / (2 * length) * 2 * length, middle = min(start + length, count), end = min(middle + length, count), own = from[i];
@@ -113,6 +118,7 @@ KERNEL(order_merge)(i64 count, i64 width, i32 code, const void *x, i64 length, c
 // from. A block a line. Operands of `outer`: sorted, places, values, positions.
 KERNEL(mode)(i64 lines, i64 length, Strided outer, i64 step, i64 place_step, i32 code, const void *sorted,
                                 const i64 *places, void *values, i64 *positions) {
+  in_turn();
   __shared__ i64 warps[WARPS], longest_of[WARPS], best_of[WARPS];
   int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   for (i64 line = blockIdx.x; line < lines; line += gridDim.x) {

@@ -182,6 +182,7 @@ __device__ void scan(i64 lines, i64 parts, const Strided &outer, int team, i32 p
   KERNEL(name)(i64 lines, i64 length, i64 parts, Strided outer, i64 x_step, i64 out_step, i64 third_step,                      \
                                   i32 team, i32 reverse, i32 mode, i32 phase, i32 code, const void *x, void *out, void *third, \
                                   void *states) {                                                                              \
+    in_turn();                                                                                                                 \
     Data data = {x, out, third, code, mode, reverse != 0, length, {0, 0, 0}, {x_step, out_step, third_step}};                  \
     scan<__VA_ARGS__>(lines, parts, outer, team, phase, data, states);                                                         \
   }

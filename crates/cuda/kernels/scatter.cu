@@ -15,6 +15,7 @@ template <typename C> __device__ __forceinline__ C combined(i32 combine, C old, 
   KERNEL(scatter_lines_##C)(i64 lines, Strided s, i64 length, i64 index_step, i64 source_step, i64 size,                         \
                                                i64 stride, i64 dim, i32 combine, i32 code, const i64 *index, const void *source, \
                                                void *out, Fault fault) {                                                         \
+    in_turn();                                                                                                                   \
     for (i64 line = first_index(); line < lines; line += all_threads()) {                                                        \
       i64 at[3];                                                                                                                 \
       locate<3>(s, line, at);                                                                                                    \
@@ -163,6 +164,7 @@ __device__ void scatter_table(i64 lines, const Strided &s, i32 length, i32 size,
   KERNEL_BY(256, 5, scatter_table_##C)(i64 lines, Strided s, i32 length, i32 size, i64 index_step, i64 source_step,                  \
                                                i64 stride, i64 x_stride, i64 dim, i32 combine, i32 code, i32 fresh,                  \
                                                const i64 *index, const void *source, const void *x, void *out, Fault fault) {        \
+    in_turn();                                                                                                                       \
     scatter_table<C>(lines, s, length, size, index_step, source_step, stride, x_stride, dim, combine, code, fresh, index, source, x, \
                      out, fault);                                                                                                    \
   }
@@ -176,6 +178,7 @@ SCATTER_TABLE(i64)
 #define TARGETS(K)                                                                                        \
   KERNEL(scatter_targets_##K)(i64 n, Strided s, const i64 *index, K *keys, i64 size, i64 stride, i64 dim, \
                                                  i32 skips, i64 skipped, u64 bad, Fault fault) {          \
+    in_turn();                                                                                            \
     for (i64 i = first_index(); i < n; i += all_threads()) {                                              \
       i64 at[2];                                                                                          \
       locate<2>(s, i, at);                                                                                \
@@ -186,10 +189,12 @@ SCATTER_TABLE(i64)
   }                                                                                                       \
   /* The same of a list of offsets, of which those below 0 are bad. */                                    \
   KERNEL(offset_targets_##K)(i64 n, const i64 *list, K *keys, u64 bad) {                                  \
+    in_turn();                                                                                            \
     for (i64 i = first_index(); i < n; i += all_threads()) keys[i] = list[i] < 0 ? (K)bad : (K)list[i];   \
   }                                                                                                       \
   /* The same of a view, which names an element several times. */                                         \
   KERNEL(view_targets_##K)(i64 n, Strided s, i64 offset, K *keys) {                                       \
+    in_turn();                                                                                            \
     for (i64 i = first_index(); i < n; i += all_threads()) {                                              \
       i64 at[1];                                                                                          \
       locate<1>(s, i, at);                                                                                \
@@ -493,9 +498,11 @@ __device__ void add_parts(const Keys &keys, i64 unit, i64 columns, i32 fresh, co
 #define SEGMENTS(T)                                                                                                               \
   KERNEL(add_segments_##T)(Keys keys, const u32 *positions, i64 unit, i64 columns, Strided places, i32 fresh, const T *source,    \
                            T *out, f32 *parts) {                                                                                  \
+    in_turn();                                                                                                                    \
     add_segments<T>(keys, positions, unit, columns, places, fresh, source, out, parts);                                           \
   }                                                                                                                               \
   KERNEL_OF(256, add_parts_##T)(Keys keys, i64 unit, i64 columns, i32 fresh, const f32 *parts, T *out) {                          \
+    in_turn();                                                                                                                    \
     add_parts<T>(keys, unit, columns, fresh, parts, out);                                                                         \
   }
 SEGMENTS(f32)
@@ -505,14 +512,17 @@ SEGMENTS(bf16)
 #define COMBINE(C)                                                                                                                \
   KERNEL(combine_elements_##C)(Keys keys, const u32 *positions, Strided places, i32 combine, i32 code,                            \
                                                   const void *source, void *out) {                                                \
+    in_turn();                                                                                                                    \
     combine_elements<C>(keys, positions, places, combine, code, source, out);                                                     \
   }                                                                                                                               \
   KERNEL(combine_slices_##C)(Keys keys, const u32 *positions, i64 unit, i64 columns, Strided slice,                               \
                                                 Strided places, i32 combine, i32 mean, i32 code, const void *source, void *out) { \
+    in_turn();                                                                                                                    \
     combine_slices<C>(keys, positions, unit, columns, slice, places, combine, mean, code, source, out);                           \
   }                                                                                                                               \
   KERNEL_OF(32 * LONG_WARPS, add_long_runs_##C)(Keys keys, const u32 *positions, i64 unit, i64 columns, Strided slice,            \
                                                 Strided places, i32 mean, i32 code, const void *source, void *out) {              \
+    in_turn();                                                                                                                    \
     add_long_runs<C>(keys, positions, unit, columns, slice, places, mean, code, source, out);                                     \
   }
 COMBINE(f32)

@@ -25,6 +25,7 @@ __device__ void search_sorted(i64 n, i64 length, i64 row, i32 right, i32 sequenc
 #define SEARCH(name, C)                                                                             \
   KERNEL(name)(i64 n, i64 length, i64 row, i32 right, i32 sequence_code, i32 code, i32 out_code,    \
                                   const void *sequences, const void *values, void *out) {           \
+    in_turn();                                                                                      \
     search_sorted<C>(n, length, row, right, sequence_code, code, out_code, sequences, values, out); \
   }
 SEARCH(searchsorted_real, f64)
@@ -69,11 +70,13 @@ __device__ i64 bin_of(const Bins &bins, i64 i) {
 #define GIVEN {count, way, low, high, code, edge_code, x, edges}
 
 KERNEL(histogram_clear)(i64 count, u64 *counts) {
+  in_turn();
   for (i64 i = first_index(); i < count; i += all_threads()) counts[i] = 0;
 }
 
 // Counts of whole numbers: the order in which they are added does not matter.
 KERNEL(histogram_count)(i64 n, BINS, u64 *counts) {
+  in_turn();
   const int most = 4096;
   __shared__ u32 own[most];
   Bins bins = GIVEN;
@@ -96,11 +99,13 @@ KERNEL(histogram_count)(i64 n, BINS, u64 *counts) {
 }
 
 KERNEL(histogram_finish)(i64 count, i32 out_code, const u64 *counts, void *out) {
+  in_turn();
   for (i64 i = first_index(); i < count; i += all_threads()) keep<f64>(out, i, out_code, (f64)counts[i]);
 }
 
 // The bins as keys of a sort, for weights, which are added in the order of their elements.
 KERNEL(histogram_keys)(i64 n, BINS, u32 *keys) {
+  in_turn();
   Bins bins = GIVEN;
   for (i64 i = first_index(); i < n; i += all_threads()) keys[i] = (u32)bin_of(bins, i);
 }
@@ -118,6 +123,7 @@ __device__ i64 first_not_below(const u32 *keys, i64 n, u32 key) {
 // A warp a bin.
 KERNEL(histogram_weigh)(i64 n, i64 count, i32 weight_code, i32 out_code, const u32 *keys, const u32 *positions,
                                            const void *weights, void *out) {
+  in_turn();
   i64 lane = threadIdx.x & 31;
   for (i64 bin = first_index() / 32; bin < count; bin += all_threads() / 32) {
     i64 from = first_not_below(keys, n, (u32)bin), to = first_not_below(keys, n, (u32)bin + 1);

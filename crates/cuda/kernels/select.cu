@@ -41,6 +41,7 @@ __device__ void choose(i64 n, const Strided &s, i32 flat, const u8 *condition, c
 #define WHERE(bytes, T)                                                                                      \
   KERNEL(where_##bytes)(i64 n, Strided s, i32 flat, const u8 *condition, const T *a, i64 a_step, const T *b, \
                                            i64 b_step, T *out) {                                             \
+    in_turn();                                                                                               \
     choose<T>(n, s, flat, condition, a, a_step, b, b_step, out);                                             \
   }
 WHERE(1, u8)

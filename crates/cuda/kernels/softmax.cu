@@ -229,26 +229,32 @@ __device__ void backward_columns(i64 lines, i64 length, const Strided &outer, i6
 #define SOFTMAX(type, blocks)                                                                                                               \
   KERNEL_BY(128, 6, softmax_by_warp_##type)(i64 lines, i64 length, Strided outer, i64 x_step, i64 out_step, i32 log, const type *x, \
                                          type *out) {                                                                               \
+    in_turn();                                                                                                                      \
     softmax_lines<type, true>(lines, length, outer, x_step, out_step, log, x, out);                                                 \
   }                                                                                                                                 \
   KERNEL_BY(512, blocks, softmax_##type)(i64 lines, i64 length, Strided outer, i64 x_step, i64 out_step, i32 log, const type *x,         \
                                  type *out) {                                                                                       \
+    in_turn();                                                                                                                      \
     softmax_lines<type, false>(lines, length, outer, x_step, out_step, log, x, out);                                                \
   }                                                                                                                                 \
   KERNEL_OF(256, softmax_columns_##type)(i64 lines, i64 length, Strided outer, i64 x_step, i64 out_step, i32 log, const type *x,    \
                                          type *out) {                                                                               \
+    in_turn();                                                                                                                      \
     softmax_columns<type>(lines, length, outer, x_step, out_step, log, x, out);                                                     \
   }                                                                                                                                 \
   KERNEL_BY(128, 6, softmax_backward_by_warp_##type)(i64 lines, i64 length, Strided outer, i64 grad_step, i64 y_step, i64 out_step, \
                                                   i32 log, const type *grad, const type *y, type *out) {                            \
+    in_turn();                                                                                                                      \
     backward_lines<type, true>(lines, length, outer, grad_step, y_step, out_step, log, grad, y, out);                               \
   }                                                                                                                                 \
   KERNEL_BY(512, 2, softmax_backward_##type)(i64 lines, i64 length, Strided outer, i64 grad_step, i64 y_step, i64 out_step,         \
                                           i32 log, const type *grad, const type *y, type *out) {                                    \
+    in_turn();                                                                                                                      \
     backward_lines<type, false>(lines, length, outer, grad_step, y_step, out_step, log, grad, y, out);                              \
   }                                                                                                                                 \
   KERNEL_OF(256, softmax_backward_columns_##type)(i64 lines, i64 length, Strided outer, i64 grad_step, i64 y_step, i64 out_step,    \
                                                   i32 log, const type *grad, const type *y, type *out) {                            \
+    in_turn();                                                                                                                      \
     backward_columns<type>(lines, length, outer, grad_step, y_step, out_step, log, grad, y, out);                                   \
   }
 // With four packs of halves a thread needs more registers.

@@ -47,6 +47,7 @@ __device__ __forceinline__ Pass pass_at(const u64 *differing, i32 shift) {
 }
 
 KERNEL(sort_reset)(u64 *differing) {
+  in_turn();
   if (first_index() == 0) *differing = 0;
 }
 
@@ -84,6 +85,7 @@ __device__ __forceinline__ u32 warp_inclusive(u32 value) {
 // Sums counts up along the parts, a warp for each digit of each row: what comes before a part
 // takes its place, and the sum of all goes to `totals`.
 KERNEL(sort_sums)(i64 digits, i64 parts, i32 shift, const u64 *differing, u32 *counts, u32 *totals) {
+  in_turn();
   if (!pass_at(differing, shift).runs) return;
   int lane = threadIdx.x & 31;
   for (i64 digit = first_index() / 32; digit < digits; digit += all_threads() / 32) {
@@ -197,14 +199,17 @@ __device__ void place_pairs(i64 rows, i64 length, i64 parts, i64 span, i32 shift
 
 #define RADIX(K)                                                                                                                            \
   KERNEL(sort_keys_##K)(i64 lines, i64 length, Strided outer, i64 step, i32 descending, i32 code, const void *x, K *keys, u64 *differing) { \
+    in_turn();                                                                                                                              \
     make_keys<K>(lines, length, outer, step, descending, code, x, keys, differing);                                                         \
   }                                                                                                                                         \
   KERNEL(sort_count_##K)(i64 rows, i64 length, i64 parts, i64 span, i32 shift, const u64 *differing, const K *keys,                         \
                          const K *other_keys, u32 *counts) {                                                                                \
+    in_turn();                                                                                                                              \
     count_digits<K>(rows, length, parts, span, shift, differing, keys, other_keys, counts);                                                 \
   }                                                                                                                                         \
   KERNEL_BY(THREADS, 4, sort_place_##K)(i64 rows, i64 length, i64 parts, i64 span, i32 shift, const u64 *differing, K *keys, K *other_keys, \
                          u32 *positions, u32 *other_positions, const u32 *counts, const u32 *totals) {                                      \
+    in_turn();                                                                                                                              \
     place_pairs<K>(rows, length, parts, span, shift, differing, keys, other_keys, positions, other_positions, counts, totals);              \
   }
 RADIX(u32)
@@ -216,6 +221,7 @@ KERNEL(sort_gather)(i64 lines, i64 length, i64 kept, Strided outer, i64 x_step, 
                                        i32 descending, i32 code, const void *x, const u64 *differing, const void *keys,
                                        const void *other_keys, const u32 *positions, const u32 *other_positions, void *values,
                                        i64 *indices) {
+  in_turn();
   int passes = differing ? digits_before(*differing, 64) : 2;
   if (passes & 1) keys = other_keys, positions = other_positions;
   for (i64 i = first_index(); i < lines * kept; i += all_threads()) {
@@ -232,6 +238,7 @@ KERNEL(sort_gather)(i64 lines, i64 length, i64 kept, Strided outer, i64 x_step, 
 
 // The elements of sorted keys.
 KERNEL(sort_values)(i64 n, i32 code, const u64 *differing, const void *keys, const void *other_keys, void *values) {
+  in_turn();
   if (differing && (digits_before(*differing, 64) & 1)) keys = other_keys;
   bool wide = key_bits(code) == 64;
   for (i64 i = first_index(); i < n; i += all_threads())
@@ -241,6 +248,7 @@ KERNEL(sort_values)(i64 n, i32 code, const u64 *differing, const void *keys, con
 // Whole lines of up to SHORT elements, a block a line; `room` is the power of two that holds one.
 KERNEL(sort_short)(i64 lines, i64 length, i64 kept, Strided outer, i64 x_step, i64 value_step, i64 index_step,
                                       i32 descending, i32 room, i32 code, const void *x, void *values, i64 *indices) {
+  in_turn();
   __shared__ u64 keys[SHORT];
   __shared__ u32 positions[SHORT];
   for (i64 line = blockIdx.x; line < lines; line += gridDim.x) {

@@ -124,6 +124,7 @@ __device__ void tail(i64 n, const Strided &s, i32 dense, u64 codes, void *out, c
 #define TAIL_IN(name, C, ...)                                                                                                    \
   KERNEL(name##_##C)(i64 n, Strided s, i32 dense, u64 codes, void *out, const void *a, const void *b,                            \
                                         const void *c, f64 ra, f64 rb, f64 rc, i64 wa, i64 wb, i64 wc, f64 p_, f64 q_, f64 r_) { \
+    in_turn();                                                                                                                   \
     typedef C T;                                                                                                                 \
     Numbers<C> given = {chosen<C>(ra, wa), chosen<C>(rb, wb), chosen<C>(rc, wc)};                                                \
     C p = (C)p_, q = (C)q_, r = (C)r_;                                                                                           \

@@ -111,6 +111,7 @@ __device__ void collect(const Source &source, i64 from, i64 to, Bound bound, u32
 KERNEL(topk)(i64 lines, i64 length, i64 parts, i64 span, Strided outer, i64 x_step, i64 value_step, i64 index_step,
                                 i32 k, i32 room, i32 descending, i32 code, const void *x, const u64 *keys_in, const u32 *positions_in,
                                 u64 *keys_out, u32 *positions_out, void *values, i64 *indices) {
+  in_turn();
   __shared__ u64 keys[MOST];
   __shared__ u32 positions[MOST];
   for (i64 job = blockIdx.x; job < lines * parts; job += gridDim.x) {

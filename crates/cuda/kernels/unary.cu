@@ -25,6 +25,7 @@ __device__ void map1(i64 n, const Strided &s, int dense, const T *x, T *out, F f
 
 #define UNARY(name, type, Function)                                              \
   KERNEL(name##_##type)(i64 n, Strided s, i32 dense, const type *x, type *out) { \
+    in_turn();                                                                   \
     map1<type>(n, s, dense, x, out, Function());                                 \
   }
 // A function of x, of type C: f32 (for the 16-bit types too) or f64; for numbers also the integers.
@@ -122,6 +123,7 @@ DERIVATIVE(SigmoidBackward, return g * y * ((C)1 - y);)
 #define GRAD(name, type, expression)                                                      \
   KERNEL(name##_##type)(i64 n, Strided s, i32 dense, const type *grad, const type *saved, \
                                            type *out) {                                   \
+    in_turn();                                                                            \
     map_grad<type>(n, s, dense, grad, saved, out, expression());                          \
   }
 #define GRAD_FLOATS(name, expression) \
@@ -165,6 +167,7 @@ __device__ void gelu_both(i64 n, const Strided &s, int dense, const T *grad, con
   UNARY(name, type, Gelu<Share<type>>)                                                                                \
   GRAD(name##_backward, type, GeluBackward<Share<type>>)                                                              \
   KERNEL(name##_both_##type)(i64 n, Strided s, i32 dense, const type *grad, const type *x, type *slope, type *value) {\
+    in_turn();                                                                                                        \
     gelu_both<type, Share<type>>(n, s, dense, grad, x, slope, value);                                                 \
   }
 #define GELUS_OF(type) GELUS(gelu, type, NormalShare) GELUS(gelu_tanh, type, TanhShare)

@@ -59,8 +59,12 @@ template <typename T> __device__ void over_layout(T *grad, const f32 *by, f32 *f
 }
 
 #define UNSCALE(T)                                                                                            \
-  KERNEL(unscale_table_##T)(const __grid_constant__ Table table) { over_table<T>(table); }                    \
+  KERNEL(unscale_table_##T)(const __grid_constant__ Table table) {                                            \
+    in_turn();                                                                                                \
+    over_table<T>(table);                                                                                     \
+  }                                                                                                           \
   KERNEL(unscale_layout_##T)(T *grad, const f32 *inverse, f32 *found, i64 count, Strided layout) {            \
+    in_turn();                                                                                                \
     over_layout<T>(grad, inverse, found, count, layout);                                                      \
   }
 
@@ -71,6 +75,7 @@ UNSCALE(bf16)
 
 // The scale and the count of steps since it changed, after a step.
 KERNEL(update_scale)(f32 *scale, i32 *tracker, const f32 *found, f64 growth, f64 backoff, i64 interval) {
+  in_turn();
   if (first_index() != 0) return;
   if (*found != 0) {
     *scale = (f32)(*scale * backoff);

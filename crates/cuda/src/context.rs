@@ -24,6 +24,9 @@ use crate::kernel::Kernels;
 use crate::library;
 use crate::stream::Streams;
 
+/// The first driver that captures launches that overlap in graphs: CUDA 12.3's.
+const CAPTURES_OVERLAP: i32 = 12_030;
+
 /// A GPU that is open for work.
 pub struct Context {
     ordinal: usize,
@@ -35,6 +38,8 @@ pub struct Context {
     pub(crate) blas: Mutex<Option<Blas>>,
     pub(crate) dnn: Mutex<Dnn>,
     pub(crate) faults: Faults,
+    /// Whether launches may begin early: see Note [Launches that overlap] in `kernel.rs`.
+    pub(crate) overlaps: bool,
     /// Captures that are open; see `graph.rs`.
     pub(crate) captures: AtomicUsize,
 }
@@ -97,6 +102,7 @@ impl Context {
         let faults = Faults::allocate()?;
         Ok(Box::leak(Box::new(Context {
             ordinal,
+            overlaps: properties.capability >= 90 && library::driver_version() >= CAPTURES_OVERLAP,
             properties,
             handle,
             streams: Streams::new(),

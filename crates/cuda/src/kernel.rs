@@ -5,6 +5,14 @@
 //! is compiled, which takes about a fifth of a second, and kept in the cache folder: whole files
 //! take up to ten seconds, and programs use few of their kernels. A cubin's name carries a hash of
 //! the source, so a stale one is never loaded.
+//!
+//! Note [Launches that overlap]
+//! From compute capability 9.0 on a kernel may be brought to the GPU while the one before it in
+//! its stream still runs, as soon as no block of that waits for a place any more. It then waits
+//! itself until all work before it is done and can be seen. Every kernel begins with that wait
+//! (`in_turn` in `prelude.cuh`; a test of `source_files.rs` holds all sources to it), so a stream's
+//! order is what it was, and what is saved is the time between two kernels. Kernels of libraries,
+//! copies and events do not begin early and end nothing early.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -235,18 +243,43 @@ impl Context {
         let _bound = self.bind()?;
         let handle = self.handle(stream)?;
         let mut pointers: SmallVec<[_; 24]> = arguments.iter().map(Argument::pointer).collect();
-        let threads = (grid.threads, 1, 1);
-        // SAFETY: the caller's promise; the driver copies the arguments before it returns.
-        unsafe {
-            result::launch_kernel(
-                kernel.0,
-                grid.blocks,
-                threads,
-                grid.shared_bytes,
-                handle,
-                &mut pointers,
-            )
+        if !self.overlaps {
+            let threads = (grid.threads, 1, 1);
+            let (blocks, shared) = (grid.blocks, grid.shared_bytes);
+            // SAFETY: the caller's promise; the driver copies the arguments before it returns.
+            return unsafe {
+                result::launch_kernel(kernel.0, blocks, threads, shared, handle, &mut pointers)
+            }
+            .told("cuLaunchKernel");
         }
-        .told("cuLaunchKernel")
+        let mut early = may_begin_early();
+        let launch = sys::CUlaunchConfig {
+            gridDimX: grid.blocks.0,
+            gridDimY: grid.blocks.1,
+            gridDimZ: grid.blocks.2,
+            blockDimX: grid.threads,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: grid.shared_bytes,
+            hStream: handle,
+            attrs: &raw mut early,
+            numAttrs: 1,
+        };
+        let pointers = pointers.as_mut_ptr();
+        // SAFETY: the caller's promise; the driver copies the description, its one attribute and
+        // the arguments before it returns. The kernel waits for its turn by itself: see Note
+        // [Launches that overlap].
+        unsafe { sys::cuLaunchKernelEx(&raw const launch, kernel.0, pointers, std::ptr::null_mut()) }
+            .result()
+            .told("cuLaunchKernelEx")
+    }
+}
+
+/// What lets a launch begin while the one before it in its stream still runs.
+fn may_begin_early() -> sys::CUlaunchAttribute {
+    sys::CUlaunchAttribute {
+        id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+        pad: [0; 4],
+        value: sys::CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
     }
 }

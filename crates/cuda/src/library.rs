@@ -27,6 +27,16 @@ pub fn count() -> usize {
     state().as_ref().copied().unwrap_or(0)
 }
 
+/// The newest CUDA that the driver speaks, 13000 for 13.0; 0 if there is no GPU to use.
+pub(crate) fn driver_version() -> i32 {
+    let mut version = 0;
+    if count() > 0 {
+        // SAFETY: the driver's library is there, and the driver fills in a number.
+        let _ = unsafe { sys::cuDriverGetVersion(&raw mut version) };
+    }
+    version
+}
+
 /// Why there is no GPU to use; `None` if there is one.
 ///
 /// ```

@@ -318,4 +318,45 @@ mod tests {
             assert!(!own.contains("__global__"), "{}.cu has kernels without KERNEL()", source.name);
         }
     }
+
+    /// Or it would run beside the work that it follows: see Note [Launches that overlap].
+    #[test]
+    fn every_kernel_waits_for_its_turn_first() {
+        for source in ALL {
+            let prelude = include_str!("../kernels/prelude.cuh");
+            let own = source.text.strip_prefix(prelude).expect("every source has the prelude");
+            // What a kernel's head is written with, in files that have a word of their own for it.
+            let heads = ["\nRANDOM(", "KERNEL(", "KERNEL_OF(", "KERNEL_BY("];
+            let mut kernels = 0;
+            for head in heads {
+                for (at, _) in own.match_indices(head) {
+                    let rest = &own[at..];
+                    // `#define RANDOM(..) KERNEL(..)(..)` has no body.
+                    let Some(body) = body_of(rest) else { continue };
+                    let first = body.trim_start_matches([' ', '\\', '\n']);
+                    let shown: String = rest.chars().take(80).collect();
+                    assert!(first.starts_with("in_turn();"), "{}.cu: {shown}", source.name);
+                    kernels += 1;
+                }
+            }
+            assert!(kernels > 0 && own.matches("in_turn();").count() == kernels, "{}.cu", source.name);
+        }
+    }
+
+    /// What follows the brace after a kernel's head, where one does before the next line that says
+    /// something else.
+    fn body_of(head: &str) -> Option<&str> {
+        let mut depth = 0;
+        for (at, character) in head.char_indices() {
+            match character {
+                '(' => depth += 1,
+                ')' => depth -= 1,
+                '{' if depth == 0 => return Some(&head[at + 1..]),
+                // A macro's head ends with its line.
+                '\n' if depth == 0 && at > 0 && !head[..at].ends_with('\\') => return None,
+                _ => {}
+            }
+        }
+        None
+    }
 }
