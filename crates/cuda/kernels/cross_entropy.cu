@@ -56,26 +56,35 @@ __device__ __forceinline__ bool counts(const Terms &terms, const Rows &rows, i64
   return target != terms.ignored && within(fault, target, rows.classes, 1);
 }
 
+// A row's target and its score.
+template <typename C> struct Aim {
+  i64 target;
+  bool counts;
+  C score;
+
+  __device__ Aim(const Terms &terms, const Rows &rows, const void *x, i64 start, i64 target, const Fault &fault)
+      : target(target), counts(::counts(terms, rows, target, fault)), score(0) {
+    if (counts) score = fetched<C>(x, start + target * rows.inner, terms.width);
+  }
+};
+
 // The loss of a row whose scores, `inner` apart, were spread over all classes by `spread`.
 template <typename C>
-__device__ Total loss_of(const Terms &terms, const Rows &rows, const void *x, i64 start, i64 target, const void *weight, C top, C log_sum,
-                         f64 spread, const Fault &fault) {
+__device__ Total loss_of(const Terms &terms, const Rows &rows, const Aim<C> &aim, const void *weight, C top, C log_sum, f64 spread) {
   Total total = {0, 0};
-  if (!counts(terms, rows, target, fault)) return total;
-  total.weight = share<C>(weight, target, terms.width);
-  C score = fetched<C>(x, start + target * rows.inner, terms.width);
-  total.loss = (f64)(log_sum - (score - top)) * total.weight;
+  if (!aim.counts) return total;
+  total.weight = share<C>(weight, aim.target, terms.width);
+  total.loss = (f64)(log_sum - (aim.score - top)) * total.weight;
   if (terms.smoothing != 0) total.loss = total.loss * (1 - terms.smoothing) + spread / (f64)rows.classes * terms.smoothing;
   return total;
 }
 
 // What one thread of a row's team does once its moments are known.
 template <typename T>
-__device__ void settle_row(const Rows &rows, const Terms &terms, i64 row, const T *x, const i64 *targets, const T *weight, T *loss,
-                           typename Compute<T>::number *tops, typename Compute<T>::number *log_sums, typename Compute<T>::number top,
-                           typename Compute<T>::number log_sum, f64 spread, Total &sum, const Fault &fault) {
-  typedef typename Compute<T>::number C;
-  Total total = loss_of<C>(terms, rows, x, row * rows.classes, targets[row], weight, top, log_sum, spread, fault);
+__device__ void settle_row(const Rows &rows, const Terms &terms, i64 row, const Aim<typename Compute<T>::number> &aim, const T *weight,
+                           T *loss, typename Compute<T>::number *tops, typename Compute<T>::number *log_sums,
+                           typename Compute<T>::number top, typename Compute<T>::number log_sum, f64 spread, Total &sum) {
+  Total total = loss_of(terms, rows, aim, weight, top, log_sum, spread);
   if (terms.reduction == 0) loss[row] = Store<T>::from(total.loss);
   if (tops) {
     tops[row] = top;
@@ -113,7 +122,10 @@ __device__ void by_row_ahead(Rows rows, Terms terms, const T *x, const i64 *targ
       for (int k = 0; k < wide; ++k) own.sum += exponential<T>((C)load(pack.v[k]) - base);
     });
     own.sum = Ours::sum(own.sum);
-    if (Ours::place() == 0) settle_row(rows, terms, row, x, targets, weight, loss, tops, log_sums, own.top, log_sum_of(own), 0, sum, fault);
+    if (Ours::place() == 0) {
+      Aim<C> aim(terms, rows, x, row * rows.classes, targets[row], fault);
+      settle_row(rows, terms, row, aim, weight, loss, tops, log_sums, own.top, log_sum_of(own), 0, sum);
+    }
   }
   sum.loss = block_sum(sum.loss);
   sum.weight = block_sum(sum.weight);
@@ -188,7 +200,13 @@ __device__ void by_row_in_pieces(Rows rows, Terms terms, const T *x, const i64 *
   for (int i = 1; i < PIECES; ++i) ask();
   Total sum = {0, 0};
   int slot = 0;
-  for (i64 row = Warp::first(); row < rows.outer; row += step) {
+  bool settles = Warp::place() == 0;
+  i64 row = Warp::first(), next_target = settles && row < rows.outer ? targets[row] : terms.ignored;
+  for (; row < rows.outer; row += step) {
+    // A row's target is asked for a row before, and its score before the row is worked on: nobody
+    // waits for them at its end.
+    Aim<C> aim(terms, rows, x, row * rows.classes, next_target, fault);
+    if (settles && row + step < rows.outer) next_target = targets[row + step];
     Moments<C> own;
     for (i64 at = Warp::place(); at - Warp::place() < packs; at += piece) {
       // The slot that this fills was read in the turn before, by this lane alone.
@@ -213,7 +231,7 @@ __device__ void by_row_in_pieces(Rows rows, Terms terms, const T *x, const i64 *
       slot = slot + 1 == PIECES ? 0 : slot + 1;
     }
     own = warp_moments(own);
-    if (Warp::place() == 0) settle_row(rows, terms, row, x, targets, weight, loss, tops, log_sums, own.top, log_sum_of(own), 0, sum, fault);
+    if (settles) settle_row(rows, terms, row, aim, weight, loss, tops, log_sums, own.top, log_sum_of(own), 0, sum);
   }
   sum.loss = block_sum(sum.loss);
   sum.weight = block_sum(sum.weight);
@@ -269,7 +287,10 @@ __device__ void by_row(Rows rows, Terms terms, const T *x, const i64 *targets, c
       for (i64 i = threadIdx.x; i < rows.classes; i += blockDim.x) spread += share<C>(weight, i, terms.width) * (f64)((C)load(line[i]) - own.top);
       spread = weights * (f64)log_sum - block_sum(spread);
     }
-    if (threadIdx.x == 0) settle_row(rows, terms, row, x, targets, weight, loss, tops, log_sums, own.top, log_sum, spread, sum, fault);
+    if (threadIdx.x == 0) {
+      Aim<C> aim(terms, rows, x, row * rows.classes, targets[row], fault);
+      settle_row(rows, terms, row, aim, weight, loss, tops, log_sums, own.top, log_sum, spread, sum);
+    }
   }
   if (threadIdx.x == 0) totals[blockIdx.x] = sum;
 }
@@ -291,7 +312,8 @@ __device__ void by_column(Rows rows, Terms terms, const void *x, const i64 *targ
         spread += share<C>(weight, i, terms.width) * (f64)(fetched<C>(x, start + i * rows.inner, terms.width) - own.top);
       spread = weights * (f64)log_sum - spread;
     }
-    Total total = loss_of<C>(terms, rows, x, start, targets[row], weight, own.top, log_sum, spread, fault);
+    Aim<C> aim(terms, rows, x, start, targets[row], fault);
+    Total total = loss_of(terms, rows, aim, weight, own.top, log_sum, spread);
     if (terms.reduction == 0) put<C>(loss, row, terms.width, (C)total.loss);
     if (tops) {
       tops[row] = own.top;
