@@ -113,13 +113,13 @@ __device__ void by_row_ahead(Rows rows, Terms terms, const T *x, const i64 *targ
     Moments<C> own;
     ahead.each(turn, [&](int, const Pack<T> &pack) {
 #pragma unroll
-      for (int k = 0; k < wide; ++k) own.top = Larger::of(own.top, (C)load(pack.v[k]));
+      for (int k = 0; k < wide; ++k) own.top = Larger::of(own.top, (C)number(pack, k));
     });
     own.top = Ours::template fold<Larger>(own.top, lowest<C>());
     C base = own.base();
     ahead.each(turn, [&](int, const Pack<T> &pack) {
 #pragma unroll
-      for (int k = 0; k < wide; ++k) own.sum += exponential<T>((C)load(pack.v[k]) - base);
+      for (int k = 0; k < wide; ++k) own.sum += exponential<T>((C)number(pack, k) - base);
     });
     own.sum = Ours::sum(own.sum);
     if (Ours::place() == 0) {
@@ -166,6 +166,26 @@ template <typename T, int N> __device__ __forceinline__ typename Compute<T>::num
 #endif
 }
 
+// The sum of exp(number - base) over some packs of halves. Where the base is not large, a number
+// takes one multiplication that also subtracts; what rounding the base's own product loses is the
+// same for all, and made good once.
+template <typename T, int N> __device__ __forceinline__ f32 sum_below(f32 base, const Pack<T> (&packs)[N]) {
+  f32 parts[4] = {0, 0, 0, 0};
+  if (::fabsf(base) <= 65536.0f) {
+    f32 shift = base * LOG2_E, lost = ::fmaf(base, LOG2_E, -shift);
+#pragma unroll
+    for (int j = 0; j < N; ++j)
+#pragma unroll
+      for (int k = 0; k < 8; ++k) parts[k % 4] += power_of_two(::fmaf(number(packs[j], k), LOG2_E, -shift));
+    return ((parts[0] + parts[1]) + (parts[2] + parts[3])) * power_of_two(-lost);
+  }
+#pragma unroll
+  for (int j = 0; j < N; ++j)
+#pragma unroll
+    for (int k = 0; k < 8; ++k) parts[k % 4] += exponential<T>(number(packs[j], k) - base);
+  return (parts[0] + parts[1]) + (parts[2] + parts[3]);
+}
+
 // Rows of halves that begin at multiples of 16 bytes and are as long as one, a warp each. A
 // row's pieces are on their way to shared memory one after the other, and those of the next row
 // after them: a warp waits for nobody and goes on from row to row.
@@ -176,17 +196,25 @@ __device__ void by_row_in_pieces(Rows rows, Terms terms, const T *x, const i64 *
   typedef Team<true> Warp;
   const int wide = 16 / sizeof(T), piece = 32 * KEPT;
   extern __shared__ Pack<u32> pieces[];
-  i64 packs = rows.classes / wide, step = Warp::teams();
+  int packs = (int)(rows.classes / wide);
+  i64 step = Warp::teams();
   Pack<T> *slots = (Pack<T> *)pieces + (threadIdx.x >> 5) * PIECES * piece + Warp::place();
   // The next piece to ask for: its row, this lane's first pack of it, and the slot it goes to.
-  i64 asked = Warp::first(), asked_at = Warp::place();
-  int asked_slot = 0;
+  i64 asked = Warp::first();
+  int asked_at = Warp::place(), asked_slot = 0;
   auto ask = [&] {
     if (asked < rows.outer) {
       const Pack<T> *from = (const Pack<T> *)(x + asked * rows.classes) + asked_at;
+      Pack<T> *to = slots + asked_slot * piece;
+      // Nearly all pieces are whole, and ask nothing of a single pack.
+      if (asked_at + (KEPT - 1) * 32 < packs) {
 #pragma unroll
-      for (int j = 0; j < KEPT; ++j)
-        if (asked_at + j * 32 < packs) fetch_pack(slots + asked_slot * piece + j * 32, from + j * 32);
+        for (int j = 0; j < KEPT; ++j) fetch_pack(to + j * 32, from + j * 32);
+      } else {
+#pragma unroll
+        for (int j = 0; j < KEPT; ++j)
+          if (asked_at + j * 32 < packs) fetch_pack(to + j * 32, from + j * 32);
+      }
       asked_at += piece;
       if (asked_at - Warp::place() >= packs) {
         asked += step;
@@ -208,26 +236,23 @@ __device__ void by_row_in_pieces(Rows rows, Terms terms, const T *x, const i64 *
     Aim<C> aim(terms, rows, x, row * rows.classes, next_target, fault);
     if (settles && row + step < rows.outer) next_target = targets[row + step];
     Moments<C> own;
-    for (i64 at = Warp::place(); at - Warp::place() < packs; at += piece) {
+    for (int at = Warp::place(); at - Warp::place() < packs; at += piece) {
       // The slot that this fills was read in the turn before, by this lane alone.
       ask();
       wait_for_all_but<PIECES - 1>();
       Pack<T> held[KEPT];
+      if (at + (KEPT - 1) * 32 < packs) {
 #pragma unroll
-      for (int j = 0; j < KEPT; ++j) {
-        if (at + j * 32 < packs) {
-          held[j] = slots[slot * piece + j * 32];
-          continue;
-        }
+        for (int j = 0; j < KEPT; ++j) held[j] = slots[slot * piece + j * 32];
+      } else {
+        Pack<T> none;
 #pragma unroll
-        for (int k = 0; k < wide; ++k) held[j].v[k] = Store<T>::from(lowest<C>());
+        for (int k = 0; k < wide; ++k) none.v[k] = Store<T>::from(lowest<C>());
+#pragma unroll
+        for (int j = 0; j < KEPT; ++j) held[j] = at + j * 32 < packs ? slots[slot * piece + j * 32] : none;
       }
       own.raise(largest_of(held));
-      C base = own.base();
-#pragma unroll
-      for (int j = 0; j < KEPT; ++j)
-#pragma unroll
-        for (int k = 0; k < wide; ++k) own.sum += exponential<T>((C)load(held[j].v[k]) - base);
+      own.sum += sum_below(own.base(), held);
       slot = slot + 1 == PIECES ? 0 : slot + 1;
     }
     own = warp_moments(own);
@@ -267,7 +292,7 @@ __device__ void by_row(Rows rows, Terms terms, const T *x, const i64 *targets, c
           C values[wide], top = lowest<C>();
 #pragma unroll
           for (int k = 0; k < wide; ++k) {
-            values[k] = (C)load(next[j].v[k]);
+            values[k] = (C)number(next[j], k);
             top = values[k] > top ? values[k] : top;
           }
           own.raise(top);
@@ -458,7 +483,7 @@ __device__ void backward_by_row(Rows rows, Terms terms, const T *grad, const T *
     auto write = [&](i64 i, const Pack<T> &pack) {
       Pack<T> result;
 #pragma unroll
-      for (int k = 0; k < wide; ++k) result.v[k] = Store<T>::from(exponential<T>((C)load(pack.v[k]) - top) * scale);
+      for (int k = 0; k < wide; ++k) result.v[k] = Store<T>::from(exponential<T>((C)number(pack, k) - top) * scale);
       ((Pack<T> *)to)[i] = result;
     };
     if (is_ahead) {

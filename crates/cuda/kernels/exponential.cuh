@@ -1,12 +1,19 @@
 // Exponentials, and what sums of them begin with.
 
+// 2 to the power of x, as the processor gives it: what is below the least normal number is 0.
+__device__ __forceinline__ f32 power_of_two(f32 x) {
+  f32 y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+const f32 LOG2_E = 1.4426950408889634f;
+
 // As exact as `T` is: halves keep less than the processor's own exponential gives, which takes what
 // is below the least normal number for 0.
 template <typename T> __device__ __forceinline__ typename Compute<T>::number exponential(typename Compute<T>::number x) {
   if constexpr (sizeof(T) == 2) {
-    f32 y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.4426950408889634f));
-    return y;
+    return power_of_two(x * LOG2_E);
   } else {
     return ::exp(x);
   }

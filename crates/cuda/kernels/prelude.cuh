@@ -26,12 +26,10 @@
 #define KERNEL_BY(threads, blocks, name) KERNEL_BY_1(threads, blocks, name)
 #endif
 
-// What every kernel says first: it may have been brought to the GPU while the work before it still
-// runs, and waits here until that is done and can be seen. The launch after it may be brought from
-// now on, as soon as every block of this one has a place.
+// What every kernel says first: it may have been brought to the GPU before what the work before it
+// wrote can be seen, and waits here until that is so.
 __device__ __forceinline__ void in_turn() {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
@@ -132,6 +130,14 @@ template <int N> __device__ __forceinline__ void locate(const Strided &s, i64 in
 
 // As many elements as 16 bytes hold: the widest load there is.
 template <typename T> struct alignas(16) Pack { T v[16 / sizeof(T)]; };
+
+// Number k of a pack. Of two bfloat16 in a word either is one instruction away; by themselves they
+// would be cut out first.
+template <typename T> __device__ __forceinline__ typename Compute<T>::number number(const Pack<T> &pack, int k) { return load(pack.v[k]); }
+template <> __device__ __forceinline__ f32 number(const Pack<bf16> &pack, int k) {
+  u32 word = ((const u32(&)[4])pack)[k / 2];
+  return __uint_as_float(k % 2 ? word & 0xffff0000u : word << 16);
+}
 
 template <typename T> __device__ __forceinline__ bool aligned(const T *p) { return ((u64)p & 15) == 0; }
 

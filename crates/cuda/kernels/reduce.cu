@@ -290,7 +290,7 @@ __device__ __forceinline__ typename P::State fold_packs(const T *row, i64 from, 
   auto take = [&](const Pack<T> &pack, int i) {
 #pragma unroll
     for (int k = 0; k < wide; k += 4) {
-      f32 four[4] = {load(pack.v[k]), load(pack.v[k + 1]), load(pack.v[k + 2]), load(pack.v[k + 3])};
+      f32 four[4] = {number(pack, k), number(pack, k + 1), number(pack, k + 2), number(pack, k + 3)};
       fast.take(four, head + i * wide + k);
     }
   };
@@ -332,7 +332,8 @@ __device__ void fold_rows(i64 outputs, i64 parts, const Strided &outer, int team
 // pack, a block the rows of a part. The second run joins the parts; a single one is finished here.
 template <typename T>
 __device__ void sum_columns(i64 columns, i64 rows, i64 step, i64 parts, const Ask &ask, i32 out_code, const T *x, void *out, f64 *states) {
-  const int wide = 16 / sizeof(T), warps = 8;
+  // So many packs of a thread are on their way at once.
+  const int wide = 16 / sizeof(T), warps = 8, ahead = 8;
   __shared__ f64 sums[warps][32 * wide];
   int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   i64 first = ((i64)blockIdx.x * 32 + lane) * wide, length = (rows + parts - 1) / parts;
@@ -341,17 +342,20 @@ __device__ void sum_columns(i64 columns, i64 rows, i64 step, i64 parts, const As
 #pragma unroll
   for (int k = 0; k < wide; ++k) total[k] = 0;
   if (first < columns) {
-    auto pack = [&](i64 row) { return *(const Pack<T> *)(x + row * step + first); };
-    row += warp;
-    for (; row + 3 * warps < to; row += 4 * warps) {
-      Pack<T> a = pack(row), b = pack(row + warps), c = pack(row + 2 * warps), d = pack(row + 3 * warps);
+    for (row += warp; row < to; row += ahead * warps) {
+      Pack<T> next[ahead];
 #pragma unroll
-      for (int k = 0; k < wide; ++k) total[k] += (load(a.v[k]) + load(b.v[k])) + (load(c.v[k]) + load(d.v[k]));
-    }
-    for (; row < to; row += warps) {
-      Pack<T> one = pack(row);
+      for (int j = 0; j < ahead; ++j) {
+        i64 at = row + j * warps;
+        // Rows that are not there count 0, so that the last ones do not come one by one.
+        next[j] = at < to ? *(const Pack<T> *)(x + at * step + first) : Pack<T>{};
+      }
 #pragma unroll
-      for (int k = 0; k < wide; ++k) total[k] += load(one.v[k]);
+      for (int k = 0; k < wide; ++k) {
+#pragma unroll
+        for (int j = 0; j < ahead; j += 4)
+          total[k] += (number(next[j], k) + number(next[j + 1], k)) + (number(next[j + 2], k) + number(next[j + 3], k));
+      }
     }
   }
 #pragma unroll
@@ -460,6 +464,35 @@ ROWS_OF(sums, Sums)
 ROWS_OF(squares, Squares)
 ROWS_OF(moments, Moments)
 ROWS_OF(place, Place<f64>)
+
+// Joins the parts of 32 neighbouring columns: a lane a column, each warp every so many parts.
+__device__ void join_columns(i64 columns, i64 parts, const Ask &ask, i32 out_code, const f64 *states, void *out) {
+  const int warps = 16, ahead = 4;
+  __shared__ f64 sums[warps][32];
+  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  i64 column = (i64)blockIdx.x * 32 + lane;
+  f64 sum = 0;
+  if (column < columns) {
+    for (i64 part = warp; part < parts; part += ahead * warps) {
+      f64 next[ahead];
+#pragma unroll
+      for (int j = 0; j < ahead; ++j) next[j] = part + j * warps < parts ? states[(part + j * warps) * columns + column] : 0;
+#pragma unroll
+      for (int j = 0; j < ahead; ++j) sum += next[j];
+    }
+  }
+  sums[warp][lane] = sum;
+  __syncthreads();
+  if (warp != 0 || column >= columns) return;
+  sum = 0;
+  for (int j = 0; j < warps; ++j) sum += sums[j][lane];
+  Sums::finish({sum}, out, column, out_code, ask);
+}
+
+KERNEL_OF(512, sums_columns_join)(i64 columns, i64 parts, f64 divisor, i32 code, const f64 *states, void *out) {
+  in_turn();
+  join_columns(columns, parts, Ask{0, 0, 0, divisor, true}, code, states, out);
+}
 
 #define COLUMNS(type)                                                                                               \
   KERNEL_OF(256, sums_columns_##type)(i64 columns, i64 rows, i64 step, i64 parts, i32 mode, f64 a, f64 b, i32 code, \

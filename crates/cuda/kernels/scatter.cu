@@ -427,7 +427,7 @@ __device__ void add_segments(const Keys &keys, const u32 *positions, i64 unit, i
       for (int j = 0; j < at_once; ++j) {
         if (k + j >= count) break;
 #pragma unroll
-        for (int q = 0; q < wide; ++q) sum[q] += (f32)load(some[j].v[q]);
+        for (int q = 0; q < wide; ++q) sum[q] += (f32)number(some[j], q);
         bool ends_here = last_of_runs >> (k + j) & 1;
         if (!ends_here && k + j + 1 < count) continue;
         u64 own = __shfl_sync(~0u, key, k + j);
@@ -437,7 +437,7 @@ __device__ void add_segments(const Keys &keys, const u32 *positions, i64 unit, i
             if (!fresh) {
               result = *to;
 #pragma unroll
-              for (int q = 0; q < wide; ++q) sum[q] += (f32)load(result.v[q]);
+              for (int q = 0; q < wide; ++q) sum[q] += (f32)number(result, q);
             }
 #pragma unroll
             for (int q = 0; q < wide; ++q) result.v[q] = Store<T>::from(sum[q]);

@@ -25,7 +25,7 @@ use plimsoll_memory::StreamId;
 use crate::algorithms::Algorithms;
 use crate::blas_descriptors::{Descriptors, Preference};
 use crate::error::Told;
-use crate::{Beside, BlasType, Context, Matmul, MatmulMemory};
+use crate::{BlasType, Context, Matmul, MatmulMemory};
 
 /// The largest alignment that the library tells apart, and the one it takes for granted unless
 /// told.
@@ -70,23 +70,23 @@ impl Question {
 
     /// Itself as a word of [`Algorithms`].
     fn name(&self) -> String {
-        let Matmul { dtype, is_widened, beside, m, n, k, batch, allow_tf32, .. } = self.matmul;
+        let Matmul { dtype, is_widened, adds_row, m, n, k, batch, allow_tf32, .. } = self.matmul;
         let Matmul { a_stride, a_transposed, a_batch, b_stride, b_transposed, b_batch, .. } =
             self.matmul;
         let Matmul { c_stride, c_batch, .. } = self.matmul;
-        let flags = [is_widened, a_transposed, b_transposed, allow_tf32].map(usize::from);
+        let flags = [adds_row, is_widened, a_transposed, b_transposed, allow_tf32];
+        let flags = flags.map(usize::from);
         let sizes = [m, n, k, batch, a_stride, a_batch, b_stride, b_batch, c_stride, c_batch];
         let alignments = self.alignment_bytes.map(|bytes| bytes as usize);
         let numbers = flags.iter().chain(&sizes).chain(&alignments).chain([&self.workspace_bytes]);
-        numbers.fold(format!("{dtype:?},{beside:?}"), |name, number| format!("{name},{number}"))
+        numbers.fold(format!("{dtype:?}"), |name, number| format!("{name},{number}"))
     }
 }
 
 /// The library's handle, and the algorithm for each product seen.
 pub(crate) struct Blas {
     handle: sys::cublasLtHandle_t,
-    /// Nothing where the library cannot do beside a product what was asked for.
-    plans: HashMap<Question, Option<Plan>>,
+    plans: HashMap<Question, Plan>,
     /// What was timed, in this run and before.
     algorithms: Algorithms,
 }
@@ -102,21 +102,20 @@ struct Plan {
 }
 
 impl Context {
-    /// Queues a matrix product, times `alpha`, plus `beta` times what `c` holds, and what `matmul`
-    /// does beside it. `false` if the library cannot do that beside such a product: then nothing is
-    /// queued.
+    /// Queues a matrix product, times `alpha`, plus `beta` times what `c` holds, and the row that is
+    /// added.
     ///
     /// # Safety
     /// `memory` holds addresses of this GPU's memory with the matrices as `matmul` describes them
     /// and a workspace of that size; the stream may read `a`, `b` and a row that is added, and
-    /// write `c`, sums and the workspace. `a`, `b` and the row share no memory with `c`.
+    /// write `c` and the workspace. `a`, `b` and the row share no memory with `c`.
     pub unsafe fn matmul(
         &'static self,
         stream: StreamId,
         matmul: &Matmul,
         [alpha, beta]: [f64; 2],
         memory: MatmulMemory,
-    ) -> Result<bool> {
+    ) -> Result<()> {
         let _bound = self.bind()?;
         let handle = self.handle(stream)?;
         let mut blas = self.blas.lock();
@@ -124,7 +123,7 @@ impl Context {
             Some(blas) => blas,
             empty => empty.insert(Blas::open(&self.properties().name)?),
         };
-        let MatmulMemory { a, b, c, beside, workspace, workspace_bytes } = memory;
+        let MatmulMemory { a, b, c, row, workspace, workspace_bytes } = memory;
         let question = Question {
             matmul: *matmul,
             accumulates: beta != 0.0,
@@ -165,23 +164,16 @@ impl Context {
             None => {
                 let times = question.is_timed() && !self.is_capturing(stream);
                 let fastest = |plans: &[Plan]| self.fastest(stream, plans, queue);
-                let plan = blas.plan(&question, beside, times.then_some(fastest))?;
+                let plan = blas.plan(&question, row, times.then_some(fastest))?;
                 blas.plans.insert(question, plan);
                 plan
             }
         };
-        let Some(plan) = plan else { return Ok(false) };
-        if matmul.beside != Beside::Nothing {
+        if matmul.adds_row {
             // The lock is held until the product is queued, so no other call changes it meanwhile.
-            plan.descriptors.set_beside(beside)?;
+            plan.descriptors.set_row(row)?;
         }
-        match queue(&plan) {
-            Err(refused) if matmul.is_refused_by(refused) => {
-                blas.plans.insert(question, None);
-                Ok(false)
-            }
-            queued => queued.told("cublasLtMatmul").map(|()| true),
-        }
+        queue(&plan).told("cublasLtMatmul")
     }
 
     /// The place of the plan that is the fastest when `queue` queues it: the first, unless another
@@ -240,21 +232,6 @@ impl Factor {
     }
 }
 
-impl Matmul {
-    /// Whether the library's answer is that it cannot make the sums beside this product, which can
-    /// be made apart.
-    fn is_refused_by(&self, answer: result::CublasError) -> bool {
-        use sys::cublasStatus_t as Status;
-        let refuses = matches!(
-            answer.0,
-            Status::CUBLAS_STATUS_NOT_SUPPORTED
-                | Status::CUBLAS_STATUS_INVALID_VALUE
-                | Status::CUBLAS_STATUS_ARCH_MISMATCH
-        );
-        refuses && self.beside == Beside::SumsRows
-    }
-}
-
 impl Blas {
     fn open(gpu: &str) -> Result<Blas> {
         // SAFETY: only tries to open the library.
@@ -270,45 +247,40 @@ impl Blas {
         Ok(Blas { handle, plans: HashMap::new(), algorithms: Algorithms::open(gpu, version) })
     }
 
-    /// The plan for products like the one that `question` is of, whose row or sums lie at `beside`:
+    /// The plan for products like the one that `question` is of, whose row lies at `row`:
     /// with the algorithm that was kept for it, else with the one that `fastest` finds, if it is
     /// given, else with the library's first.
     fn plan(
         &mut self,
         question: &Question,
-        beside: usize,
+        row: usize,
         fastest: Option<impl Fn(&[Plan]) -> Result<Option<usize>>>,
-    ) -> Result<Option<Plan>> {
-        let matmul = &question.matmul;
-        let descriptors = Descriptors::new(matmul, beside)?;
+    ) -> Result<Plan> {
+        let descriptors = Descriptors::new(&question.matmul, row)?;
         let name = question.is_timed().then(|| question.name());
         let kept = name.as_ref().and_then(|name| self.algorithms.get(name));
         if let Some(data) = kept {
             let algorithm = sys::cublasLtMatmulAlgo_t { data };
             if self.takes(&descriptors, &algorithm, question.workspace_bytes) {
-                return Ok(Some(Plan { descriptors, algorithm }));
+                return Ok(Plan { descriptors, algorithm });
             }
         }
         let fastest = fastest.filter(|_| self.algorithms.can_keep());
         let most = if fastest.is_some() { TIMED_PROPOSALS } else { 1 };
         let preference = Preference::new(question.workspace_bytes, question.alignment_bytes)?;
-        let found = self.proposals(&descriptors, &preference, most);
-        let plans = match found {
-            Err(refused) if matmul.is_refused_by(refused) => {
-                // SAFETY: they are in no plan.
-                unsafe { descriptors.destroy() };
-                return Ok(None);
-            }
-            found => found.told("cublasLtMatmulAlgoGetHeuristic")?,
-        };
+        let proposals = self.proposals(&descriptors, &preference, most).inspect_err(|_| {
+            // SAFETY: they are in no plan, and nobody uses them from here on.
+            unsafe { descriptors.destroy() };
+        });
+        let proposals = proposals.told("cublasLtMatmulAlgoGetHeuristic")?;
         let plans: Vec<_> =
-            plans.into_iter().map(|algorithm| Plan { descriptors, algorithm }).collect();
+            proposals.into_iter().map(|algorithm| Plan { descriptors, algorithm }).collect();
         let place = match (fastest, name) {
             (Some(fastest), Some(name)) if plans.len() > 1 => fastest(&plans)?
                 .filter(|&place| self.algorithms.keep(name, plans[place].algorithm.data)),
             _ => None,
         };
-        Ok(Some(plans[place.unwrap_or(0)]))
+        Ok(plans[place.unwrap_or(0)])
     }
 
     /// Whether an algorithm that was kept is one for such a product.
@@ -381,7 +353,7 @@ mod tests {
     use std::time::Duration;
 
     use super::{Question, alignment_bytes, preferred};
-    use crate::{Beside, BlasType, Matmul};
+    use crate::{BlasType, Matmul};
 
     #[test]
     fn alignment_is_the_largest_power_of_two_that_divides_and_that_the_library_knows() {
@@ -408,7 +380,7 @@ mod tests {
         let matmul = Matmul {
             dtype: BlasType::BF16,
             is_widened: false,
-            beside: Beside::AddsRow,
+            adds_row: true,
             m: 1024,
             n: 768,
             k: 3072,
@@ -432,7 +404,7 @@ mod tests {
         let question = of(matmul, [256; 3]);
         assert_eq!(
             question.name(),
-            "BF16,AddsRow,0,0,1,0,1024,768,3072,1,3072,0,3072,0,768,0,256,256,256,33554432"
+            "BF16,1,0,0,1,0,1024,768,3072,1,3072,0,3072,0,768,0,256,256,256,33554432"
         );
         assert!(question.is_timed());
         assert!(!Question { accumulates: true, ..question }.is_timed());

@@ -6,7 +6,7 @@ use cudarc::cublaslt::{result, sys};
 use plimsoll_core::Result;
 
 use crate::error::Told;
-use crate::{Beside, BlasType, Matmul};
+use crate::{BlasType, Matmul};
 
 /// A product and its matrices, as the library knows them: its first operand is our `b`. Alive until
 /// [`Descriptors::destroy`], at most as long as the context.
@@ -19,8 +19,8 @@ pub(crate) struct Descriptors {
 }
 
 impl Descriptors {
-    /// Of a product whose row or sums lie at `beside`.
-    pub(crate) fn new(matmul: &Matmul, beside: usize) -> Result<Descriptors> {
+    /// Of a product whose row lies at `row`, if it adds one.
+    pub(crate) fn new(matmul: &Matmul, row: usize) -> Result<Descriptors> {
         use sys::cublasComputeType_t as Compute;
         use sys::cudaDataType_t as Data;
         let (data, scale, compute) = match matmul.dtype {
@@ -38,18 +38,11 @@ impl Descriptors {
         let [of_a, of_b] = [matmul.b_transposed, matmul.a_transposed].map(i32::from);
         attribute(product, Attribute::CUBLASLT_MATMUL_DESC_TRANSA, &of_a)?;
         attribute(product, Attribute::CUBLASLT_MATMUL_DESC_TRANSB, &of_b)?;
-        use sys::cublasLtEpilogue_t as Epilogue;
-        let epilogue = match matmul.beside {
-            Beside::Nothing => None,
+        if matmul.adds_row {
             // A column of the library's result is a row of ours.
-            Beside::AddsRow => Some(Epilogue::CUBLASLT_EPILOGUE_BIAS),
-            // The library's B is our `a`.
-            Beside::SumsRows => Some(Epilogue::CUBLASLT_EPILOGUE_BGRADB),
-        };
-        if let Some(epilogue) = epilogue {
-            let epilogue = epilogue as u32;
+            let epilogue = sys::cublasLtEpilogue_t::CUBLASLT_EPILOGUE_BIAS as u32;
             attribute(product, Attribute::CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue)?;
-            attribute(product, Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &beside)?;
+            attribute(product, Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &row)?;
         }
         let of_result = if matmul.is_widened { Data::CUDA_R_32F } else { data };
         // Row-major r x c with stride s is column-major c x r with leading dimension s.
@@ -78,9 +71,9 @@ impl Descriptors {
         Ok(Descriptors { product, a, b, c })
     }
 
-    /// Says where the row or the sums beside the next product lie.
-    pub(crate) fn set_beside(&self, beside: usize) -> Result<()> {
-        attribute(self.product, Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &beside)
+    /// Says where the row that the next product adds lies.
+    pub(crate) fn set_row(&self, row: usize) -> Result<()> {
+        attribute(self.product, Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &row)
     }
 
     /// Gives them back.

@@ -7,12 +7,12 @@
 //! the source, so a stale one is never loaded.
 //!
 //! Note [Launches that overlap]
-//! From compute capability 9.0 on a kernel may be brought to the GPU while the one before it in
-//! its stream still runs, as soon as no block of that waits for a place any more. It then waits
-//! itself until all work before it is done and can be seen. Every kernel begins with that wait
-//! (`in_turn` in `prelude.cuh`; a test of `source_files.rs` holds all sources to it), so a stream's
-//! order is what it was, and what is saved is the time between two kernels. Kernels of libraries,
-//! copies and events do not begin early and end nothing early.
+//! From compute capability 9.0 on a kernel is brought to the GPU as soon as the blocks of the one
+//! before it in its stream have left, and not once what they wrote has arrived: that it waits for
+//! itself. Every kernel begins with that wait (`in_turn` in `prelude.cuh`; a test of
+//! `source_files.rs` holds all sources to it), so a stream's order is what it was, and what is
+//! saved is a part of the time between two kernels. Kernels of libraries, copies and events wait as
+//! they always did. Why blocks do not come while others still run: `docs/decisions.md`.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -269,9 +269,11 @@ impl Context {
         // SAFETY: the caller's promise; the driver copies the description, its one attribute and
         // the arguments before it returns. The kernel waits for its turn by itself: see Note
         // [Launches that overlap].
-        unsafe { sys::cuLaunchKernelEx(&raw const launch, kernel.0, pointers, std::ptr::null_mut()) }
-            .result()
-            .told("cuLaunchKernelEx")
+        unsafe {
+            sys::cuLaunchKernelEx(&raw const launch, kernel.0, pointers, std::ptr::null_mut())
+        }
+        .result()
+        .told("cuLaunchKernelEx")
     }
 }
 

@@ -71,7 +71,7 @@ pub use kernel::Kernel;
 pub use launch::{Argument, Fault, Grid, KernelName, KernelSource, Words};
 #[cfg(feature = "driver")]
 pub use library::{count, unavailable};
-pub use matmul::{Beside, BlasType, Matmul, MatmulMemory};
+pub use matmul::{BlasType, Matmul, MatmulMemory};
 #[cfg(feature = "driver")]
 pub use nvrtc::compile;
 pub use properties::Properties;

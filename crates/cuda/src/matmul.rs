@@ -14,17 +14,6 @@ pub enum BlasType {
     BF16,
 }
 
-/// What a product does beside itself, with as many elements as `MatmulMemory::beside` names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Beside {
-    /// Nothing.
-    Nothing,
-    /// It adds a row of `n` elements to every row of the result.
-    AddsRow,
-    /// It writes the sum of each of the `m` rows of `A`.
-    SumsRows,
-}
-
 /// `C[b] = A[b] B[b]` for each of `batch`: `A` is m x k, `B` k x n, `C` m x n. `A` and `B` are
 /// row-major or transposed with a leading stride, `C` is row-major with one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,8 +22,8 @@ pub struct Matmul {
     pub dtype: BlasType,
     /// Whether `C` is float32 though its factors are halves.
     pub is_widened: bool,
-    /// What the product does beside itself.
-    pub beside: Beside,
+    /// Whether a row of `n` elements is added to every row of the result.
+    pub adds_row: bool,
     /// Rows of the result.
     pub m: usize,
     /// Columns of the result.
@@ -72,9 +61,8 @@ pub struct MatmulMemory {
     pub b: usize,
     /// The first element of `C`.
     pub c: usize,
-    /// The first element of the row that is added or of the sums, of `C`'s type; 0 if there is
-    /// neither.
-    pub beside: usize,
+    /// The first element of the row that is added, of `C`'s type; 0 if there is none.
+    pub row: usize,
     /// Scratch of the library.
     pub workspace: usize,
     /// Its size.

@@ -339,7 +339,11 @@ mod tests {
                     kernels += 1;
                 }
             }
-            assert!(kernels > 0 && own.matches("in_turn();").count() == kernels, "{}.cu", source.name);
+            assert!(
+                kernels > 0 && own.matches("in_turn();").count() == kernels,
+                "{}.cu",
+                source.name
+            );
         }
     }
 

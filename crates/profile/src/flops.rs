@@ -10,7 +10,7 @@ pub(crate) fn count(operation: &str, inputs: &[InputMeta], outputs: &[Vec<usize>
     let shape = |index: usize| inputs.get(index).map(|input| input.shape.as_slice());
     let result = outputs.first().map(|shape| elements(shape));
     let counted = match operation {
-        "mm" | "bmm" | "matmul" | "linear" | "mv" | "addmm_backward" => product(result, shape(0)),
+        "mm" | "bmm" | "matmul" | "linear" | "mv" => product(result, shape(0)),
         "addmm" | "baddbmm" | "addmv" => product(result, shape(1)),
         "conv1d" | "conv2d" | "conv3d" | "convolution" => per_weight(result, shape(1)),
         "conv_transpose1d" | "conv_transpose2d" | "conv_transpose3d" => {

@@ -3,7 +3,6 @@
 use plimsoll_core::{Error, Result};
 use plimsoll_memory::Site;
 
-use crate::ops::linalg::product_and_sums;
 use crate::ops::unary::gelu::gelu_both;
 use crate::{Approximate, BackwardContext, Context, Function, GeluOptions, Tensor, autocast};
 
@@ -58,15 +57,6 @@ impl Function for GeluLinear {
             [false, false, _] => (None, None),
         };
         let mut results = vec![gradient];
-        if let (Some(value), true) = (&value, self.has_bias && wanted[2])
-            && product_and_sums::serves_linear(grad)
-            && grad.numel() > 0
-            && value.numel() > 0
-        {
-            let (columns, sums) = product_and_sums::gradients(grad, value)?;
-            results.extend([Some(columns.t()?), Some(sums)]);
-            return Ok(results);
-        }
         results.push(value.map(|value| grad.t()?.matmul(&value)).transpose()?);
         if self.has_bias {
             results.push(wanted[2].then(|| grad.sum_over(&[0], false)).transpose()?);

@@ -6,12 +6,11 @@
 
 use plimsoll_core::{DType, Dims, Layout, Result, Scalar};
 use plimsoll_cuda::{
-    Argument, Beside, BlasType, Grid, Matmul, MatmulMemory, Properties, Words, source_files,
+    Argument, BlasType, Grid, Matmul, MatmulMemory, Properties, Words, source_files,
 };
 use plimsoll_kernels::{Meta, Operand};
 
 use super::in_workspace::{Space, copy_bytes};
-use super::reduce::{Fold, reduce};
 use super::strided::Strided;
 use super::tail::{code, computed_in};
 use super::{CudaLaunch, address, copy, fill};
@@ -293,38 +292,13 @@ fn is_row_for_all(input: &Operand<'_>, out: &Operand<'_>) -> bool {
         && input.first_byte().addr().is_multiple_of(ROW_ALIGNMENT_BYTES)
 }
 
-/// Inputs [a (m, k), b (k, n)], outputs the product and the sum of each row of `a`.
-pub(crate) fn matmul_and_sums(launch: &CudaLaunch<'_>) -> Result<()> {
-    let [a, b] = [&launch.inputs[0], &launch.inputs[1]];
-    let (product, sums) = launch.outputs.split_at(1);
-    let of_product = CudaLaunch { outputs: product, ..*launch };
-    let scale = Scale { alpha: 1.0, beta: 0.0, input: None };
-    if multiply(&of_product, [a, b], scale, Some(&sums[0]))? {
-        return Ok(());
-    }
-    // The product is queued before, so both may use the one workspace.
-    let of_sums = CudaLaunch { inputs: &launch.inputs[..1], outputs: sums, ..*launch };
-    reduce(&of_sums, Fold::Sum, &[1])
-}
-
 /// A scaled product, added to the scaled input. The result may be float32 though its factors are
 /// halves.
 pub(crate) fn scaled(
     launch: &CudaLaunch<'_>,
-    factors: [&Operand<'_>; 2],
-    scale: Scale<'_>,
-) -> Result<()> {
-    multiply(launch, factors, scale, None).map(drop)
-}
-
-/// As [`scaled`], with the sums of the left factor's rows if the library makes them on the way:
-/// whether it does.
-fn multiply(
-    launch: &CudaLaunch<'_>,
     [a, b]: [&Operand<'_>; 2],
     scale: Scale<'_>,
-    sums: Option<&Operand<'_>>,
-) -> Result<bool> {
+) -> Result<()> {
     let out = &launch.outputs[0];
     let dtype = match a.dtype() {
         dtype if !is_by_library(dtype) => None,
@@ -335,8 +309,7 @@ fn multiply(
         _ => None,
     };
     let Some(dtype) = dtype else {
-        in_order(launch, [a, b], scale)?;
-        return Ok(false);
+        return in_order(launch, [a, b], scale);
     };
     launch.check_dtypes(a.dtype(), &[b])?;
     let is_half = matches!(a.dtype(), DType::F16 | DType::BF16);
@@ -346,8 +319,7 @@ fn multiply(
     }
     let sizes = Sizes::of(a.layout(), b.layout(), out.layout());
     if sizes.is_empty() {
-        only_input(launch, scale)?;
-        return Ok(false);
+        return only_input(launch, scale);
     }
     let taken = taken(&sizes, a.meta(), b.meta(), out.meta())?;
     let mut space = Space::new(&launch.workspace);
@@ -379,20 +351,11 @@ fn multiply(
             }
         }
     }
-    // The library is asked for halves alone; it may refuse even those.
-    let sums = sums.filter(|sums| {
-        let aligned = sums.first_byte().addr().is_multiple_of(ROW_ALIGNMENT_BYTES);
-        is_half && !is_widened && aligned && taken.iter().all(|taken| taken.copy.is_none())
-    });
     let [a_side, b_side, c_side] = [&taken[0], &taken[1], &taken[2]].map(|taken| taken.side);
     let matmul = Matmul {
         dtype,
         is_widened,
-        beside: match (bias, sums) {
-            (Some(_), _) => Beside::AddsRow,
-            (None, Some(_)) => Beside::SumsRows,
-            (None, None) => Beside::Nothing,
-        },
+        adds_row: bias.is_some(),
         m: sizes.m,
         n: sizes.n,
         k: sizes.k,
@@ -407,28 +370,20 @@ fn multiply(
         c_batch: c_side.batch,
         allow_tf32: dtype == BlasType::F32 && backends::matmul::ALLOW_TF32.is_on(),
     };
-    let beside = bias.or(sums).map_or(0, |row| row.first_byte().addr());
-    let memory = MatmulMemory { a: a_at, b: b_at, c: c_at, beside, workspace, workspace_bytes };
+    let row = bias.map_or(0, |row| row.first_byte().addr());
+    let memory = MatmulMemory { a: a_at, b: b_at, c: c_at, row, workspace, workspace_bytes };
     let factors = [scale.alpha, if added.is_some() { scale.beta } else { 0.0 }];
-    let queue = |matmul: &Matmul| {
-        // SAFETY: the addresses are this launch's operands and workspace, laid out as `matmul`
-        // says.
-        unsafe { launch.context.matmul(launch.stream, matmul, factors, memory) }
-            .map_err(|e| e.in_operation(launch.operation))
-    };
-    let queued = queue(&matmul)?;
-    if !queued {
-        queue(&Matmul { beside: Beside::Nothing, ..matmul })?;
-    }
+    // SAFETY: the addresses are this launch's operands and workspace, laid out as `matmul` says.
+    unsafe { launch.context.matmul(launch.stream, &matmul, factors, memory) }
+        .map_err(|e| e.in_operation(launch.operation))?;
     match &taken[2].copy {
-        None => {}
+        None => Ok(()),
         Some(written) => {
             // SAFETY: the product was just queued to be written there, before this copy.
             let written = unsafe { Operand::new(c_at as *mut u8, written) };
-            copy(launch, &written, out)?;
+            copy(launch, &written, out)
         }
     }
-    Ok(queued && sums.is_some())
 }
 
 /// [`scaled`] by a kernel that adds up in the order of the columns. Factors of integers are whole.

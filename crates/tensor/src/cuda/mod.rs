@@ -87,7 +87,7 @@ pub(crate) use linear_cross_entropy::{
 };
 pub(crate) use loss::{loss, loss_backward};
 pub(crate) use matmul::{
-    Scale, matmul, matmul_and_sums, scaled as scaled_matmul, summed, summed_workspace_bytes,
+    Scale, matmul, scaled as scaled_matmul, summed, summed_workspace_bytes,
     workspace_bytes as matmul_workspace_bytes,
 };
 pub(crate) use nonzero::{nonzero, nonzero_count, nonzero_workspace_bytes};

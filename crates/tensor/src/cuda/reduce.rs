@@ -78,8 +78,9 @@ const MOST_PARTS: usize = 1024;
 const PACK_BYTES: usize = 16;
 /// Threads of a block.
 const THREADS: usize = 256;
-/// Blocks that keep a GPU busy while each of their threads has several loads on their way.
-const BLOCKS: usize = 400;
+/// Blocks that keep a GPU busy while each of their threads has several loads on their way: three on
+/// each multiprocessor of an H200.
+const BLOCKS: usize = 132 * 3;
 
 /// Whether there are kernels for elements of `dtype` alone.
 fn is_common(dtype: DType) -> bool {
@@ -176,6 +177,25 @@ fn is_packed(x: &Operand<'_>, step: u64, columns: usize) -> bool {
         && x.first_byte().addr().is_multiple_of(PACK_BYTES)
 }
 
+/// Joins the sums of so many parts of so many columns, which lie in the workspace, over `divisor`.
+fn join_columns(
+    launch: &CudaLaunch<'_>,
+    (columns, parts): (usize, usize),
+    divisor: f64,
+) -> Result<()> {
+    let out = &launch.outputs[0];
+    let arguments = [
+        whole(columns),
+        whole(parts),
+        Argument::F64(divisor),
+        Argument::I32(code(out.dtype()) as i32),
+        whole(launch.workspace.pointer().addr()),
+        address(out),
+    ];
+    let grid = Grid { blocks: (columns.div_ceil(32) as u32, 1, 1), threads: 512, shared_bytes: 0 };
+    launch.run(&source_files::REDUCE, "sums_columns_join", grid, &arguments)
+}
+
 /// Folds the dimensions `reduced` of the input.
 pub(crate) fn reduce(launch: &CudaLaunch<'_>, fold: Fold, reduced: &[usize]) -> Result<()> {
     let (x, out) = (&launch.inputs[0], &launch.outputs[0]);
@@ -243,6 +263,9 @@ pub(crate) fn reduce(launch: &CudaLaunch<'_>, fold: Fold, reduced: &[usize]) -> 
         let blocks = (outputs.div_ceil(tile(x.dtype())) as u32, parts as u32, 1);
         let grid = Grid { blocks, threads: THREADS as u32, shared_bytes: 0 };
         launch.run(&source_files::REDUCE, kernel, grid, &arguments)?;
+        if parts > 1 && writes_side_by_side {
+            return join_columns(launch, (outputs, parts), b);
+        }
     } else {
         run(team, false, outputs * parts)?;
     }

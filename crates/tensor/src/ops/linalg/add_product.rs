@@ -7,7 +7,6 @@ use std::sync::Arc;
 use plimsoll_core::{DType, Error, Result, Scalar};
 use plimsoll_cuda::Properties;
 
-use super::product_and_sums;
 use super::{check_dtypes, check_ranks, left_gradient, product, product_shape, right_gradient};
 use crate::Tensor;
 use crate::cuda::{self, CudaLaunch};
@@ -147,17 +146,6 @@ impl Operation for AddProduct {
             Scalar::Int(1) => Ok(grad),
             by => grad.mul(by),
         };
-        let is_plain = matches!([self.alpha, self.beta], [Scalar::Int(1), Scalar::Int(1)]);
-        let both = backward.needs.has(0) && backward.needs.has(2);
-        if self.form == Form::Addmm
-            && is_plain
-            && both
-            && product_and_sums::serves(grad, [input, a, b])
-        {
-            let (right, own) = product_and_sums::gradients(grad, backward.input(1)?)?;
-            let left = backward.for_input(1, || left_gradient(grad, a, b, backward.input(2)?))?;
-            return Ok(smallvec::smallvec![Some(own), left, Some(right)]);
-        }
         let own = backward.for_input(0, || scaled(grad.sum_to(input.shape())?, self.beta))?;
         // Every product of a sum has the sum's gradient.
         let each = match self.form {

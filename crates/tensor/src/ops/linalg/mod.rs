@@ -7,7 +7,6 @@ pub(crate) mod cholesky;
 pub(crate) mod lu;
 pub(crate) mod matrices;
 pub(crate) mod of_factors;
-pub(crate) mod product_and_sums;
 pub(crate) mod qr;
 pub(crate) mod solve;
 pub(crate) mod spectral;
