@@ -59,20 +59,39 @@ pub(super) fn show(
 
 fn draw(lines: &[String], rows: usize) -> io::Result<()> {
     let has_colours = anstream::AutoStream::choice(&io::stdout()) != ColorChoice::Never;
-    let mut text = String::from("\x1b[H");
-    for line in lines.iter().chain(std::iter::repeat(&String::new())).take(rows.saturating_sub(1)) {
+    put(&screen_of(lines, rows, has_colours))
+}
+
+/// What draws the lines over whatever the screen shows.
+fn screen_of(lines: &[String], rows: usize, has_colours: bool) -> String {
+    let last = format!("{} quits", bold("q"));
+    let lines = lines.iter().map(String::as_str).chain(std::iter::repeat(""));
+    let shown = lines.take(rows.saturating_sub(1)).chain([last.as_str()]).map(|line| {
+        // Erased before it is written: behind a line that fills the width the cursor is still on
+        // its last place.
         match has_colours {
-            true => text += line,
-            false => text += &anstream::adapter::strip_str(line).to_string(),
+            true => format!("\x1b[2K{line}"),
+            false => format!("\x1b[2K{}", anstream::adapter::strip_str(line)),
         }
-        text += "\x1b[K\r\n";
-    }
-    text += &format!("{} quits\x1b[K", if has_colours { bold("q") } else { "q".to_string() });
-    put(&text)
+    });
+    format!("\x1b[H{}", shown.collect::<Vec<_>>().join("\r\n"))
 }
 
 fn put(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::screen_of;
+
+    /// Erasing behind a line that fills the width would take its last character.
+    #[test]
+    fn lines_are_erased_before_they_are_written() {
+        let full = "x".repeat(80);
+        let screen = screen_of(&[full.clone()], 3, false);
+        assert_eq!(screen, format!("\x1b[H\x1b[2K{full}\r\n\x1b[2K\r\n\x1b[2Kq quits"));
+    }
 }
