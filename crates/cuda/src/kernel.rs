@@ -7,12 +7,13 @@
 //! the source, so a stale one is never loaded.
 //!
 //! Note [Launches that overlap]
-//! From compute capability 9.0 on a kernel is brought to the GPU as soon as the blocks of the one
-//! before it in its stream have left, and not once what they wrote has arrived: that it waits for
-//! itself. Every kernel begins with that wait (`in_turn` in `prelude.cuh`; a test of
-//! `source_files.rs` holds all sources to it), so a stream's order is what it was, and what is
-//! saved is a part of the time between two kernels. Kernels of libraries, copies and events wait as
-//! they always did. Why blocks do not come while others still run: `docs/decisions.md`.
+//! From compute capability 9.0 and CUDA 12.3 on a kernel is brought to the GPU as soon as the blocks
+//! of the one before it in its stream have left (or have said that it may come, as some of
+//! libraries do), and not once what they wrote has arrived: that it waits for itself. Every kernel
+//! begins with that wait (`in_turn` in `prelude.cuh`; a test of `source_files.rs` holds all sources
+//! to it), so a stream's order is what it was, and what is saved is a part of the time between two
+//! kernels. Kernels of libraries, copies and events wait as they always did. Why blocks of ours do
+//! not come while others still run: `docs/decisions.md`.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -232,7 +233,9 @@ impl Context {
     ///
     /// # Safety
     /// `arguments` are what the kernel declares, in order and type; every address in them is memory
-    /// of this GPU that the stream may read or write as the kernel does.
+    /// of this GPU that the stream may read or write as the kernel does. The kernel waits for its turn
+    /// before it reads or writes memory, as all of [`crate::source_files`] do: see Note [Launches
+    /// that overlap].
     pub unsafe fn launch(
         &self,
         stream: StreamId,
@@ -267,8 +270,8 @@ impl Context {
         };
         let pointers = pointers.as_mut_ptr();
         // SAFETY: the caller's promise; the driver copies the description, its one attribute and
-        // the arguments before it returns. The kernel waits for its turn by itself: see Note
-        // [Launches that overlap].
+        // the arguments before it returns. What the kernel does before its turn touches no memory,
+        // as the caller promised.
         unsafe {
             sys::cuLaunchKernelEx(&raw const launch, kernel.0, pointers, std::ptr::null_mut())
         }
@@ -277,7 +280,7 @@ impl Context {
     }
 }
 
-/// What lets a launch begin while the one before it in its stream still runs.
+/// What lets a launch be made ready before what the one before it in its stream wrote has arrived.
 fn may_begin_early() -> sys::CUlaunchAttribute {
     sys::CUlaunchAttribute {
         id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,

@@ -331,10 +331,15 @@ mod tests {
             for head in heads {
                 for (at, _) in own.match_indices(head) {
                     let rest = &own[at..];
-                    // `#define RANDOM(..) KERNEL(..)(..)` has no body.
-                    let Some(body) = body_of(rest) else { continue };
-                    let first = body.trim_start_matches([' ', '\\', '\n']);
                     let shown: String = rest.chars().take(80).collect();
+                    let Some(body) = body_of(rest) else {
+                        // The definition of such a word has no body.
+                        let before = own[..at].lines().rev().take(2);
+                        let defines = before.filter(|line| line.starts_with("#define RANDOM("));
+                        assert!(defines.count() == 1, "{}.cu: no body of {shown}", source.name);
+                        continue;
+                    };
+                    let first = body.trim_start_matches([' ', '\\', '\n']);
                     assert!(first.starts_with("in_turn();"), "{}.cu: {shown}", source.name);
                     kernels += 1;
                 }
@@ -347,8 +352,7 @@ mod tests {
         }
     }
 
-    /// What follows the brace after a kernel's head, where one does before the next line that says
-    /// something else.
+    /// What follows the brace after a kernel's head, if there is one before the next word.
     fn body_of(head: &str) -> Option<&str> {
         let mut depth = 0;
         for (at, character) in head.char_indices() {
@@ -356,9 +360,10 @@ mod tests {
                 '(' => depth += 1,
                 ')' => depth -= 1,
                 '{' if depth == 0 => return Some(&head[at + 1..]),
-                // A macro's head ends with its line.
-                '\n' if depth == 0 && at > 0 && !head[..at].ends_with('\\') => return None,
-                _ => {}
+                // The words of the head itself stand before its first parenthesis.
+                _ if depth > 0 || !head[..at].contains('(') => {}
+                ' ' | '\\' | '\n' => {}
+                _ => return None,
             }
         }
         None

@@ -209,7 +209,7 @@ pub(super) fn is_by_library(dtype: DType) -> bool {
     dtype.is_float() && !backends::DETERMINISTIC_ALGORITHMS.is_on()
 }
 
-/// What the library asks of a row that it adds, and of sums that it writes.
+/// What the library asks of a row that it adds.
 const ROW_ALIGNMENT_BYTES: usize = 16;
 
 /// What a product is scaled by and added to.

@@ -156,7 +156,8 @@ impl CudaLaunch<'_> {
     ) -> Result<()> {
         let kernel = self.context.kernel(source, name)?;
         // SAFETY: each family's file passes what its CUDA twin declares; addresses are operands of
-        // this launch, which dispatch pinned, claimed and ordered on the stream.
+        // this launch, which dispatch pinned, claimed and ordered on the stream; the sources are
+        // those of `source_files`, whose kernels all wait for their turn first.
         unsafe { self.context.launch(self.stream, kernel, grid, arguments) }
             .map_err(|e| e.in_operation(self.operation))
     }

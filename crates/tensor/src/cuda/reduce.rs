@@ -1,5 +1,6 @@
 //! Reductions over some dimensions: one kernel a fold, which loads and stores every dtype. A team
-//! of threads folds one output, or a part of a long one; a second run joins the parts.
+//! of threads folds one output, or a part of a long one; a second run joins the parts, those of
+//! columns a kernel of its own.
 
 use plimsoll_core::{DType, Dims, Result};
 use plimsoll_cuda::{Argument, Grid, source_files};
