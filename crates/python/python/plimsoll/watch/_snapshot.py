@@ -74,7 +74,7 @@ def _living(census: Census, rows: dict[int, Row]) -> list[Living]:
     for key, row in list(rows.items()):
         # Alive, and no name leads to it.
         if key not in census.owners:
-            storage = torch.UntypedStorage._new_with_weak_ptr(row.weak.cdata)
+            storage = row.weak()
             where = address_of(storage) if storage is not None else None
             del storage
             if where is not None:
