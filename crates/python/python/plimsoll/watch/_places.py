@@ -60,13 +60,13 @@ def is_programs_own(error: BaseException) -> bool:
         if codes is None:
             handlers = (signal.getsignal(number) for number in signal.valid_signals())
             codes = [getattr(getattr(one, "__func__", one), "__code__", None) for one in handlers if callable(one)]
-        if any(frame.f_code is one for one in codes) or (is_user_code(frame.f_code) and _is_given_a_frame(frame)):
+        if any(frame.f_code is one for one in codes) or (is_user_code(frame.f_code) and is_given_a_frame(frame)):
             return True
         traceback = traceback.tb_next
     return False
 
 
-def _is_given_a_frame(frame: FrameType) -> bool:
+def is_given_a_frame(frame: FrameType) -> bool:
     """Whether a function was called as handlers of signals are: it may be an object's, or have taken itself off."""
     code, names = frame.f_code, frame.f_locals
     count = code.co_argcount + bool(code.co_flags & inspect.CO_VARARGS)
