@@ -45,8 +45,12 @@ class Excluded:
 
     def keys(self) -> set[int]:
         """The storages that still live; those that do not are forgotten, as another may take their key."""
-        self._storages = [weak for weak in self._storages if weak() is not None]
-        own = {storage._cdata for weak in self._storages if (storage := weak()) is not None}
+        own: set[int] = set()
+        if self._storages:
+            from ._making import living
+
+            self._storages = [weak for weak in self._storages if living(weak) is not None]
+            own = {storage._cdata for weak in self._storages if (storage := living(weak)) is not None}
         return own.union(*(other.keys() for other in self._others))
 
     def has(self, finding: Finding) -> bool:

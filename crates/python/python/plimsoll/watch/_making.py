@@ -36,6 +36,7 @@ MOST_SUM_BYTES = 4096
 _ADD_IN_PLACE = torch.ops.aten.add_.Tensor
 _JOIN = torch.ops.aten.cat.default
 _OPERATOR = type(_JOIN)
+_uses = getattr(torch._C, "_storage_Use_Count", None)
 _WithoutFunctions = torch._C.DisableTorchFunction
 # Where the compiler's calls are, and whose they are.
 _COMPILER = os.path.join(os.path.dirname(torch.__file__), "_dynamo", "eval_frame.py")
@@ -70,7 +71,14 @@ class Row:
         self.phase = phase
 
     def is_alive(self) -> bool:
-        return self.weak() is not None
+        return living(self.weak) is not None
+
+
+def living(weak: weakref.ref[Any]) -> Any:
+    """The storage, if it lives. In an older PyTorch (2.4) its object may be there for longer: as long as others, such as the
+    loaders' cache of shared memory, have weak references of PyTorch's own."""
+    storage = weak()
+    return storage if storage is not None and (_uses is None or _uses(storage._cdata) > 0) else None
 
 
 def storage_of(tensor: torch.Tensor) -> torch.UntypedStorage | None:
