@@ -3,6 +3,8 @@ bits, holds the same storages and finds PyTorch as it was afterwards."""
 
 import gc
 import json
+import signal
+import sys
 import weakref
 
 import pytest
@@ -14,7 +16,7 @@ from torch.optim.optimizer import _global_optimizer_post_hooks  # noqa: E402
 import runner  # noqa: E402
 
 watch = runner.load()
-from plimsoll_watch import _session  # noqa: E402
+from plimsoll_watch import _places, _session  # noqa: E402
 
 
 def train(steps, kept=None):
@@ -193,6 +195,54 @@ def test_a_pass_that_is_cleared_is_no_leak():
                 watch.step()
             watch.epoch()
     assert watched.verdicts == []
+
+
+def test_no_function_of_python_runs_where_a_storage_is_let_go_of():
+    """What a handler of a signal raises in one, as Ctrl-C's does, would be lost."""
+    ran = set()
+
+    def note(frame, event, _):
+        if event == "call":
+            ran.add(frame.f_code.co_name)
+
+    kept, excluded = [], torch.ones(4)
+    with watch(exclude=[excluded]):
+        sys.setprofile(note)
+        try:
+            for _ in range(30):
+                kept.append(torch.ones(64, 64))
+                del kept[:-4]
+                watch.step()
+        finally:
+            sys.setprofile(None)
+    assert "place_of" in ran and "__del__" not in ran
+
+
+class _Rings:
+    def __call__(self, number, frame):
+        raise TimeoutError
+
+    def once(self, number, frame):
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        raise TimeoutError
+
+
+def _raises():
+    raise TimeoutError
+
+
+@pytest.mark.parametrize("handler", [_Rings(), _Rings().once, lambda *_: _raises(), lambda number, frame: _raises(), None])
+def test_only_errors_of_handlers_are_the_programs_own(handler):
+    """Other code of the program's, as a tensor's that is asked for its sizes, is not to run in the watch."""
+    before = signal.signal(signal.SIGALRM, handler or signal.SIG_DFL)
+    try:
+        _raises() if handler is None else signal.raise_signal(signal.SIGALRM)
+    except TimeoutError as error:
+        assert _places.is_programs_own(error) is (handler is not None)
+    else:
+        raise AssertionError("nothing was raised")
+    finally:
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_compiled_functions_stay_compiled():

@@ -4,11 +4,13 @@ of storages. One that is not whole, as another thread was computing, is nothing 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 
 from . import _kinds as kinds
+from ._attributes import dispatches
 from ._findings import Owner, as_container, edge_of_graph, kind_of, owner_of_graphs, preference
 from ._gradients import Gradients
 from ._holders import MOST_ENTRIES, Hold, Walk
@@ -18,7 +20,7 @@ from ._undisturbed import PATIENCE
 # Nodes that are followed in one census before it gives up.
 MOST_NODES = 500_000
 # A subclass may define these otherwise.
-_DIM, _NUMEL, _ELEMENT_SIZE = torch.Tensor.dim, torch.Tensor.numel, torch.Tensor.element_size
+_ELEMENT_SIZE = torch.Tensor.element_size
 _SHAPE = torch.Tensor.shape.__get__
 _NAMES_OF_HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 _HOOKS = [getattr(torch.Tensor, name) for name in _NAMES_OF_HOOKS if hasattr(torch.Tensor, name)]
@@ -114,7 +116,7 @@ class Census:
             for tensor, hold in new:
                 root = self._gradients.node(tensor)
                 if root is not None:
-                    order = preference(hold, _DIM(tensor) == 0, self._gradients.sequence(root))
+                    order = preference(hold, _shape(tensor) == (), self._gradients.sequence(root))
                     graphs.append((order, tensor, root, hold))
             graphs += self._graphs_of_gradients(new)
             for _, tensor, root, hold in sorted(graphs, key=lambda found: found[0]):
@@ -134,7 +136,7 @@ class Census:
                 self._passed_by.add(id(tensor))
             elif gradient is not None and root is not None:
                 # A module's own before a loop's variable.
-                order = preference(hold, _DIM(gradient) == 0, self._gradients.sequence(root))
+                order = preference(hold, _shape(gradient) == (), self._gradients.sequence(root))
                 graphs.append((order, gradient, root, behind))
         if len(graphs) > 1:
             # They share what is behind them: a module's parameters are told as one of many.
@@ -169,11 +171,12 @@ class Census:
         if key in self.owners:
             return
         nbytes = storage.nbytes()
-        if kind == kinds.VALUE and _NUMEL(tensor) * _ELEMENT_SIZE(tensor) * 2 <= nbytes:
+        shape = _shape(tensor)
+        if kind == kinds.VALUE and shape is not None and math.prod(shape) * _ELEMENT_SIZE(tensor) * 2 <= nbytes:
             kind = kinds.SLICE
         self.owners[key] = Owner(kind, hold, is_scalar, has_graph)
         self.bytes_of[key] = nbytes
-        self.shapes[key] = tuple(_SHAPE(tensor))
+        self.shapes[key] = shape or ()
         self.live_bytes += nbytes
         if self._has_addresses:
             self.addresses[key] = address_of(storage)
@@ -181,7 +184,7 @@ class Census:
     def _own_tensor(self, tensor: torch.Tensor, hold: Hold) -> None:
         gradients, is_parameter = self._gradients, self._is_parameter(tensor)
         kind = kind_of(hold, is_parameter, gradients.is_leaf(tensor))
-        self._own(tensor, kind, hold, _DIM(tensor) == 0, gradients.node(tensor) is not None)
+        self._own(tensor, kind, hold, _shape(tensor) == (), gradients.node(tensor) is not None)
         gradient = gradients.of(tensor)
         if gradient is not None:
             of = kinds.GRADIENT_OF_PARAMETER if is_parameter else kinds.GRADIENT_OF_INPUT
@@ -194,7 +197,7 @@ class Census:
     def _own_graph(self, tensor: torch.Tensor, root: Any, hold: Hold) -> None:
         gradients = self._gradients
         graph = Hold(hold, "graph", "", gradients.name(root))
-        is_scalar, old = _DIM(tensor) == 0, 0
+        is_scalar, old = _shape(tensor) == (), 0
         storage = storage_of(tensor)
         stack = [root]
         while stack and len(self._seen_nodes) < MOST_NODES:
@@ -234,6 +237,21 @@ class Census:
                 self._walk.add(unpack, step)
         if issubclass(type(node), torch.autograd.function.BackwardCFunction):
             self._walk.attributes(node, graph)
+
+
+def _shape(tensor: torch.Tensor) -> tuple[int, ...] | None:
+    """None of a class that may answer that itself, by code of the program's, and of tensors that have no one shape (nested
+    ones)."""
+    kind = type(tensor)
+    if kind is not torch.Tensor and kind is not torch.nn.Parameter and dispatches(kind):
+        return None
+    try:
+        return tuple(_SHAPE(tensor))
+    except RuntimeError as error:
+        if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+            # Not PyTorch's: what a handler of a signal raises has a frame of its own.
+            raise
+        return None
 
 
 def _values(names: Any) -> list[torch.Tensor]:

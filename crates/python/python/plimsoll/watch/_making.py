@@ -9,11 +9,11 @@ import contextlib
 import os
 import sys
 import threading
+import weakref
 from types import CodeType, FrameType
 from typing import Any, Iterator
 
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode, _get_current_dispatch_mode_stack
 
 from ._places import Place, is_programs_own, place_of
@@ -35,6 +35,9 @@ KEPT_OLD_ROWS = 16
 MOST_SUM_BYTES = 4096
 _ADD_IN_PLACE = torch.ops.aten.add_.Tensor
 _JOIN = torch.ops.aten.cat.default
+_OPERATOR = type(_JOIN)
+_uses = getattr(torch._C, "_storage_Use_Count", None)
+_WithoutFunctions = torch._C.DisableTorchFunction
 # Where the compiler's calls are, and whose they are.
 _COMPILER = os.path.join(os.path.dirname(torch.__file__), "_dynamo", "eval_frame.py")
 _CALL = "_TorchDynamoContext."
@@ -55,7 +58,9 @@ class Row:
     def __init__(
         self, storage: torch.UntypedStorage, nbytes: int, place: Place | None, step: int, epoch: int, phase: str = ""
     ):
-        self.weak = StorageWeakRef(storage)
+        # PyTorch's own weak reference has a `__del__` in Python, in which an error that the program's handler of a
+        # signal raises would be lost.
+        self.weak = weakref.ref(storage)
         self.key = storage._cdata
         self.bytes = nbytes
         self.place = place
@@ -66,17 +71,28 @@ class Row:
         self.phase = phase
 
     def is_alive(self) -> bool:
-        return not self.weak.expired()
+        return living(self.weak) is not None
+
+
+def living(weak: weakref.ref[Any]) -> Any:
+    """The storage, if it lives. In an older PyTorch (2.4) its object may be there for longer: as long as others, such as the
+    loaders' cache of shared memory, have weak references of PyTorch's own."""
+    storage = weak()
+    return storage if storage is not None and (_uses is None or _uses(storage._cdata) > 0) else None
 
 
 def storage_of(tensor: torch.Tensor) -> torch.UntypedStorage | None:
     """The storage behind a tensor if it has bytes: wrappers, sparse and meta tensors have none of their own."""
     try:
-        # PyTorch's own: a subclass may define it otherwise.
-        storage = torch.Tensor.untyped_storage(tensor)
+        # PyTorch's own, and no subclass or mode of the program's is asked: either may define it otherwise.
+        with _WithoutFunctions():
+            storage = torch.Tensor.untyped_storage(tensor)
         # A fake tensor says another device than its storage.
         return storage if storage.nbytes() and storage.device.type != "meta" else None
-    except Exception:  # NotImplementedError, RuntimeError, or whatever a subclass raises
+    except RuntimeError as error:
+        if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+            # Not PyTorch's: what a handler of a signal raises has a frame of its own.
+            raise
         return None
 
 
@@ -109,17 +125,26 @@ class _Noting(TorchDispatchMode):  # type: ignore[misc]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         making = self.making
+        makes = making.makes.get(func)
+        if makes is None:
+            makes = making.learn(func)
         try:
-            result = func(*args, **kwargs) if kwargs else func(*args)
+            # What tensors and modes of the program have for functions was asked before the operation came here. In
+            # operators of its own its code may run, and finds them on as it does alone.
+            if making.foreign and func in making.foreign:
+                result = func(*args, **kwargs) if kwargs else func(*args)
+            else:
+                with _WithoutFunctions():
+                    result = func._op(*args, **kwargs) if kwargs else func._op(*args)
         except (RuntimeError, MemoryError) as error:
             if making.on_error is not None:
                 making.on_error(error)
             raise
         # Half of the operations make nothing, and this is all that they pay.
-        if making.is_noting and (making.makes.get(func) is not False or func is _ADD_IN_PLACE):
+        if making.is_noting and (makes or func is _ADD_IN_PLACE):
             try:
                 # On the threads of a device's backward there is no frame below.
-                making.note(func, result, sys._getframe().f_back, args)
+                making.note(func, result, sys._getframe().f_back, args, makes)
             except Exception as error:  # the program goes on whatever happens here
                 if is_programs_own(error):
                     raise
@@ -159,13 +184,19 @@ class Making:
         self.added_to: dict[int, Row] = {}
         # Whether an operation can make memory, of those that were met.
         self.makes: dict[Any, bool] = {}
+        # Those of them that are not PyTorch's own.
+        self.foreign: set[Any] = set()
         self._since = 0
         self.is_between = False
 
-    def note(self, func: Any, result: Any, frame: Any, args: Any) -> None:
-        makes = self.makes.get(func)
-        if makes is None:
-            makes = self.makes[func] = _makes_memory(func)
+    def learn(self, func: Any) -> bool:
+        """Whether an operation can make memory, when it is met for the first time."""
+        if type(func) is not _OPERATOR or func.namespace != "aten":
+            self.foreign.add(func)
+        makes = self.makes[func] = _makes_memory(func)
+        return makes
+
+    def note(self, func: Any, result: Any, frame: Any, args: Any, makes: bool) -> None:
         if func is _ADD_IN_PLACE:
             self._note_sum(result, frame)
         if not makes or (frame is not None and frame.f_code.co_filename == _STORAGES):
@@ -343,7 +374,8 @@ class Making:
         return gone
 
 
-leave_alone(torch, Making.note)
+for _part in (Making.learn, Making.note):
+    leave_alone(torch, _part)
 
 
 def _graph_task() -> int:

@@ -3,7 +3,6 @@ the words are those of `_render.py`."""
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
 from ._findings import Finding
@@ -31,6 +30,13 @@ caption { text-align: left; font-weight: 600; }
 th, td { text-align: left; padding: 0.15rem 0.6rem 0.15rem 0; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
 td.number, th.number { text-align: right; white-space: nowrap; }
 """
+
+_ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
+
+
+def escape(text: str) -> str:
+    """Not Python's `html`: it is imported late, when a program may have a module of that name."""
+    return text.translate(_ESCAPED)
 
 
 def _finding(finding: Finding, is_final: bool) -> str:

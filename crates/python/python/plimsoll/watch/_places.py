@@ -3,6 +3,7 @@ file and keeps no frame alive; `_making.py` notes a place for every storage."""
 
 from __future__ import annotations
 
+import inspect
 import os
 import signal
 import site
@@ -50,21 +51,28 @@ def is_user_code(code: CodeType) -> bool:
 
 
 def is_programs_own(error: BaseException) -> bool:
-    """Whether an error that was raised while the watch ran comes of the program: its handler of a signal ran meanwhile. The watch
-    runs nothing else of it."""
+    """Whether an error that was raised while the watch ran comes of the program's handler of a signal, which ran meanwhile. Other
+    code of the program's is not to run here: what that raises is an error of the watch's."""
     traceback: TracebackType | None = error.__traceback__
     codes = None
     while traceback is not None:
-        code = traceback.tb_frame.f_code
-        if is_user_code(code):
-            return True
+        frame = traceback.tb_frame
         if codes is None:
             handlers = (signal.getsignal(number) for number in signal.valid_signals())
             codes = [getattr(getattr(one, "__func__", one), "__code__", None) for one in handlers if callable(one)]
-        if any(code is one for one in codes):
+        if any(frame.f_code is one for one in codes) or (is_user_code(frame.f_code) and is_given_a_frame(frame)):
             return True
         traceback = traceback.tb_next
     return False
+
+
+def is_given_a_frame(frame: FrameType) -> bool:
+    """Whether a function was called as handlers of signals are: it may be an object's, or have taken itself off."""
+    code, names = frame.f_code, frame.f_locals
+    count = code.co_argcount + bool(code.co_flags & inspect.CO_VARARGS)
+    given = [names[name] for name in code.co_varnames[: count + code.co_kwonlyargcount] if name in names]
+    given += [one for many in given if type(many) is tuple for one in many]
+    return any(type(one) is FrameType for one in given)
 
 
 class Place(NamedTuple):

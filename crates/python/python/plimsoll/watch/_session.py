@@ -8,11 +8,10 @@ import collections
 import functools
 import gc
 import os
-import statistics
 import threading
 import time
 import weakref
-from typing import Any, Callable
+from typing import Any, Callable, Iterable
 
 from torch._C._autograd import _get_sequence_nr
 
@@ -557,6 +556,22 @@ class Session:
         """Judges at once, for a report during the run."""
         self._enter(self._judge_and_look, waits=True)
 
+    def take_in(self, excluded: Excluded) -> None:
+        """A watch of the program's own begins within this one: what it watches is looked at as closely as a run that begins."""
+        step = self.steps.count
+        self.excluded.include(excluded)
+        self.growth.warm_up(step)
+        self.windows.begin_anew(step)
+        self.windows.look_often()
+        self._census_at |= {step + after for after in FIRST_CENSUSES}
+        self.steps.quiet_until = 0
+
+    def findings_now(self) -> list[Finding]:
+        """What is found, judged as at the end of a run."""
+        self.look_now()
+        self._finish()
+        return self.findings
+
     def take_snapshot(self, error: BaseException | None = None) -> Snapshot:
         """What is alive now, for the end of a run: the frames that an error went through are still there with it. A run
         that ended well has let its functions' locals go, so what its latest look saw is told."""
@@ -584,9 +599,16 @@ class Session:
         """What the watch took: its own time at step boundaries, and what noted steps took longer than others. By medians: the
         first step, and one in which the program waits or evaluates, would be taken for the watch's doing."""
         noted, plain = self._latest[True], self._latest[False]
-        slower = statistics.median(noted) - statistics.median(plain) if noted and plain else 0.0
+        slower = _middle(noted) - _middle(plain) if noted and plain else 0.0
         return self.own_seconds + self._durations[True][0] * max(slower, 0.0)
 
     @property
     def watched_seconds(self) -> float:
         return self.own_seconds + sum(seconds for _, seconds in self._durations.values())
+
+
+def _middle(values: Iterable[float]) -> float:
+    """The median. Not Python's `statistics`: it is imported late, when a program may have a module of that name."""
+    ordered = sorted(values)
+    half = len(ordered) // 2
+    return (ordered[half] + ordered[~half]) / 2
