@@ -41,6 +41,7 @@ const FILES: &[(&str, &str)] = &[
     ("_put_off.py", include_str!("../../watch/_put_off.py")),
     ("_render.py", include_str!("../../watch/_render.py")),
     ("_session.py", include_str!("../../watch/_session.py")),
+    ("_slices.py", include_str!("../../watch/_slices.py")),
     ("_snapshot.py", include_str!("../../watch/_snapshot.py")),
     ("_step_hooks.py", include_str!("../../watch/_step_hooks.py")),
     ("_steps.py", include_str!("../../watch/_steps.py")),

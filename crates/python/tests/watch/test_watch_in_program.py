@@ -48,6 +48,34 @@ def test_a_block_finds_and_is_read():
     assert json.loads(watched.json())["findings"][0]["verdict"] is True
 
 
+def keep_random_states(states, steps):
+    model = torch.nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(steps):
+        states[step % 1000] = torch.get_rng_state()
+        optimizer.zero_grad()
+        model(torch.randn(4, 8)).pow(2).mean().backward()
+        optimizer.step()
+
+
+def test_a_dictionary_of_what_is_made_past_the_dispatcher():
+    """It has few keys at the first looks, and no line is noted."""
+    with watch() as watched:
+        keep_random_states({}, 60)
+    (finding,) = watched.verdicts
+    assert finding.held_by.startswith("local `states` of keep_random_states() -> dict of ") and finding.lines == []
+    assert finding.bytes_per_step == torch.get_rng_state().nbytes
+
+
+def test_a_few_keys_that_are_set_anew_gain_nothing():
+    states = dict.fromkeys(("first", "second"))
+    with watch() as watched:
+        for _ in range(12):
+            keep_random_states(states, 5)
+            del states[4]
+    assert watched.findings == []
+
+
 def test_the_same_bits_and_random_numbers():
     alone = train(30)
     with watch() as watched:

@@ -74,7 +74,7 @@ def notes(session: Any, is_final: bool) -> list[str]:
     each = session.levels.resident.growth_per_step()
     told = sum(finding.bytes_per_step + finding.node_bytes_per_step for finding in session.findings)
     if each > 2 * told and not session.put_off:
-        rest = "not tensors (Python objects, a library, fragmentation)"
+        rest = "made in steps that were not noted, or not tensors (Python objects, a library, fragmentation)"
         # What the optimizers of other threads leave behind is counted by nobody.
         rest = f"made in other threads that learn, or {rest}" if session.steps.learns_elsewhere else rest
         said.append(f"the process grows by {size(each)} a step, of which tensors explain {size(told)}: the rest is {rest}")

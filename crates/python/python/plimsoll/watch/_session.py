@@ -44,7 +44,7 @@ from ._naming import (
     unseen_finding,
 )
 from ._nodes import Nodes
-from ._places import Place, is_programs_own
+from ._places import Place, follow_program, is_programs_own
 from ._out_of_memory import Shortages
 from ._phases import Phase, Phases
 from ._put_off import NotWhole, PutOff
@@ -142,6 +142,7 @@ class Session:
 
     def start(self) -> Session:
         self.is_running = True
+        follow_program()
         if self.phases is not None:
             # Before the steps: a phase's end comes before what is done at the end of a step.
             self.phases.start()

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from . import _kinds as kinds
 from ._census import Census
-from ._findings import Owner, container_of, entries_of, holder_of
+from ._findings import Owner, as_container, container_of, entries_of, holder_of
 from ._growth import PATIENCE, TOLERATED_BYTES
+from ._holders import Hold
 from ._making import Making
 from ._naming import key_of
 
@@ -59,12 +60,13 @@ class Unseen:
         self._noted = len(making.noted)
         found: dict[Any, list[int]] = collections.defaultdict(lambda: [0, 0, 0])
         for key, owner in census.owners.items():
-            if owner.kind in _BELONGING or container_of(owner.hold) is None:
+            if owner.kind in _BELONGING or not _may_gain(owner.hold):
                 continue
             edge = key_of(holder_of(owner.hold))
             of = found[edge]
             if not of[1]:
-                self._owners[edge] = owner
+                # A dictionary of a few keys may have more by the next look.
+                self._owners[edge] = owner._replace(hold=as_container(owner.hold))
             of[0] += census.bytes_of[key]
             of[1] += 1
             of[2] += key in making.rows
@@ -109,6 +111,12 @@ class Unseen:
             is_steady, is_carried = len(history) >= VERDICT_CENSUSES, before.entries == now.entries
             found.append(GrowingHolder(self._owners[edge], each, storages, is_steady, is_carried))
         return found
+
+
+def _may_gain(hold: Hold) -> bool:
+    """Whether a container is on the path, other than those of modules by their names."""
+    is_item = any(step.how == "item" and not (step.parent is not None and step.parent.is_of("module")) for step in hold.path())
+    return is_item or container_of(hold) is not None
 
 
 def _is_rising(history: collections.deque[_Look]) -> bool:
