@@ -295,6 +295,24 @@ def keep_gradients(kept):
         optimizer.step()
 
 
+def keep_with_losses(kept):
+    net = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh()) for _ in range(8)])
+    optimizer = torch.optim.SGD(net.parameters(), 0.01)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        shown, loss = torch.randn(16, 16), net(torch.randn(8, 8)).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        kept.append((shown, loss))
+
+
+def test_values_beside_losses_whose_graphs_are_more():
+    (finding,) = watched(keep_with_losses, [])
+    assert (finding.kind, finding.bytes_per_step) == ("value", 16 * 16 * 4)
+    assert finding.node_bytes_per_step > 16 * NODE_BYTES
+    assert finding.cause == "a graph is kept alive by a loss that is kept"
+
+
 def nodes_behind(tensors):
     seen, stack = set(), [tensor.grad_fn for tensor in tensors]
     while stack:

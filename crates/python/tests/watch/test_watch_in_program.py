@@ -10,11 +10,14 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch.optim.optimizer import _global_optimizer_post_hooks  # noqa: E402
+from torch.overrides import TorchFunctionMode  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 import runner  # noqa: E402
 
 watch = runner.load()
 from plimsoll_watch import _session  # noqa: E402
+from plimsoll_watch._making import parts_of_sparse  # noqa: E402
 
 
 def train(steps, kept=None):
@@ -74,6 +77,25 @@ def test_a_few_keys_that_are_set_anew_gain_nothing():
             keep_random_states(states, 5)
             del states[4]
     assert watched.findings == []
+
+
+class Hearing(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        raise AssertionError(func)
+
+
+class HearingFunctions(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        raise AssertionError(func)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("to", ["to_sparse", "to_sparse_csr", "to_sparse_csc"])
+def test_what_sparse_tensors_consist_of_is_asked_for_unheard(to):
+    dense, sparse = torch.eye(3), getattr(torch.eye(3), to)()
+    with Hearing(), HearingFunctions():
+        parts, none = parts_of_sparse(sparse), parts_of_sparse(dense)
+    assert none == [] and sum(part.nbytes for part in parts) >= 3 * 4 + 6 * 8
 
 
 def test_the_same_bits_and_random_numbers():

@@ -95,7 +95,10 @@ def parts_of_sparse(tensor: torch.Tensor) -> list[torch.Tensor]:
     if type(tensor) is not torch.Tensor and type(tensor) is not torch.nn.Parameter:
         return []
     with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch(), torch._C._AutoDispatchBelowAutograd():
-        return [of(tensor) for of in _PARTS.get(torch.Tensor.layout.__get__(tensor), ())]
+        try:
+            return [of(tensor) for of in _PARTS.get(torch.Tensor.layout.__get__(tensor), ())]
+        except RuntimeError:  # within `torch.func`, whose wrappers are of this type too
+            return []
 
 
 def address_of(storage: torch.UntypedStorage) -> tuple[str, int] | None:

@@ -227,6 +227,9 @@ def add_nodes(named: list[Finding], found: Iterable[Finding]) -> None:
         else:
             known.nodes_per_step += finding.objects_per_step
             known.node_bytes_per_step += finding.bytes_per_step
+            if known.node_bytes_per_step > known.bytes_per_step and not is_of_graph(known.cause):
+                # The graphs are most of it.
+                known.cause, known.remedy = finding.cause, finding.remedy
 
 
 def cycle_finding(held: list[tuple[Suspect, Any]], said: str, step: int) -> tuple[Finding | None, set[Place | None]]:
