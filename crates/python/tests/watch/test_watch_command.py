@@ -67,9 +67,8 @@ def test_a_program_that_is_an_installed_package(tmp_path):
         "learner/__init__.py": "",
         "learner/data.py": "import drawing\n\n\ndef batch():\n    return drawing.draw()\n",
         "learner/cli/__init__.py": "",
-        "learner/cli/train.py": LEAK.replace("import sys, torch", "import sys, torch\nfrom learner.data import batch").replace(
-            "model(torch.randn(32, 32))", "(model(torch.ones(1, 32)), batch())[1]"
-        ),
+        "learner/cli/train.py": "from learner.data import batch\n"
+        + LEAK.replace("model(torch.randn(32, 32))", "(model(torch.ones(1, 32)), batch())[1]"),
         "drawing/__init__.py": "import torch\n\n\ndef draw():\n    return torch.randn(32, 32)\n",
     }.items():
         (sites / name).parent.mkdir(parents=True, exist_ok=True)

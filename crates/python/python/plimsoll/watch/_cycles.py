@@ -79,7 +79,8 @@ def _storage_keys() -> Callable[[Any], Any]:
 def describe(keys: set[Any], key_of: Callable[[Any], Any]) -> str:
     """The types on the way from a tensor, whose storage `key_of` tells, back to something already met. Without references kept
     afterwards."""
-    # Of one storage all: a view is in the cycle, and what it is a view of nowhere in Python. Weakly, as what holds one is asked for.
+    # Of one storage all: a view may be in the cycle, and what it is a view of nowhere in Python. Weakly: what holds one
+    # is asked for.
     tensors: list[weakref.ref[Any]] = []
     wanted = None
     for candidate in gc.get_objects():

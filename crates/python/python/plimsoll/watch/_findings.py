@@ -218,7 +218,8 @@ def why(kind: str, hold: Hold, is_scalar: bool, has_graph: bool = False, is_carr
     ways = {step.how for step in hold.path()}
     if is_behind_gradient(hold):
         return _GRADIENTS_IN_CONTAINER if is_kept_in_container(hold) else _GRADIENTS
-    if kind in (kinds.ACTIVATION, kinds.NODES) or "graph" in ways or (kind in (kinds.VALUE, kinds.KEPT_GRADIENT) and has_graph):
+    is_kept_with_graph = has_graph and kind in (kinds.VALUE, kinds.KEPT_GRADIENT)
+    if kind in (kinds.ACTIVATION, kinds.NODES) or "graph" in ways or is_kept_with_graph:
         return _graph(hold, is_scalar, is_carried, ways)
     if kind == kinds.LIBRARY and hold.how == "inside" and hold.parent is None:
         return _NOBODY
@@ -261,8 +262,9 @@ def _graph(hold: Hold, is_scalar: bool, is_carried: bool, ways: set[str]) -> tup
 
 
 def entries_of(hold: Hold) -> int | None:
-    """How many tensors the containers on a path have at most, if that are few: averages by name, `(h, c)` of a recurrent network,
-    a list of those of its layers. As many that hold more with each step are carried on; more of them are results that are kept."""
+    """How many tensors the containers on a path have at most, if that are few: averages by name, `(h, c)` of a recurrent
+    network, a list of those of its layers. As many that hold more with each step are carried on; more and more of them are
+    results that are kept."""
     steps = holder_of(hold).path()
     count = math.prod(step.size for step in steps if step.how == "entry")
     is_other = any(step.how in ("key", "cache") for step in steps)

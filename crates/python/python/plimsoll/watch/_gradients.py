@@ -28,7 +28,7 @@ _NAMES_OF_CLASS = type.__dict__["__dict__"]
 
 
 def is_node(value: Any) -> bool:
-    """Whether it is a node of a graph: of a function that a program defines, or of PyTorch's own, whose class has this of C++."""
+    """Whether it is a node of a graph: of a function that a program defines, or of PyTorch's own, whose class is C++'s."""
     kind = type(value)
     if issubclass(kind, _OWN_FUNCTIONS):
         return True

@@ -90,8 +90,8 @@ def has_bytes(storage: torch.UntypedStorage) -> bool:
 
 
 def parts_of_sparse(tensor: torch.Tensor) -> list[torch.Tensor]:
-    """The tensors that a sparse tensor consists of, which have storages; of others none. Neither autograd nor a mode of the program
-    hears of the question."""
+    """The tensors that a sparse tensor consists of, which have storages; of others none. Neither autograd nor a mode of the
+    program hears of the question."""
     if type(tensor) is not torch.Tensor and type(tensor) is not torch.nn.Parameter:
         return []
     with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch(), torch._C._AutoDispatchBelowAutograd():

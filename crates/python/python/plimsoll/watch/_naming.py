@@ -218,7 +218,7 @@ def nodes_finding(growing: GrowingNodes, others: list[Hold], step: int) -> Findi
 
 
 def add_nodes(named: list[Finding], found: Iterable[Finding]) -> None:
-    """Findings of graph nodes, besides those that are named: who holds storages too is told once, with the nodes of their graphs."""
+    """Adds findings of graph nodes to those that are named: who holds storages too is told once, with the nodes besides."""
     told = {holder: finding for finding in named for holder in finding.holders}
     for finding in found:
         known = told.get(finding.holder)
@@ -371,7 +371,7 @@ def others_of(group: Group, look: Any) -> list[Hold]:
 
 def others_of_nodes(growing: GrowingNodes, look: Any, before: dict[Any, tuple[int, Owner | None, Any]]) -> list[Hold]:
     """Who else holds the same graph: whose nodes become more where the named holders are passed by. `before` is what each had
-    beside them, as every node is counted once. What remains under the named holders' own edge is another's of it: gradients of
+    beside them, as every node is counted once. What remains under the named holder's own edge is another's: gradients of
     modules are counted together."""
     beside = {edge: count for edge, (count, _, _) in before.items() if edge != growing.edge}
 
@@ -424,8 +424,8 @@ def _others(holds: list[Hold], left: Callable[[Any], Hold | None], look: Any) ->
 
 def is_one_pass(finding: Finding, of_loader: bool) -> bool:
     """Values that a loop gathers in a list of its own, over one pass and without learning: that may be its
-    purpose. Nobody gathers graphs on purpose. Of a loader, which tells that it is a pass, they may be gathered in lists by name, on
-    an object, in pairs or as arrays; what a loop that only calls a module has so may as well be a server's cache."""
+    purpose. Nobody gathers graphs on purpose. Over a loader, which tells that it is a pass, they may be gathered in lists by
+    name, on an object, in pairs or as arrays. What a loop that only calls a module has so may be a server's cache."""
     ways = [step["how"] for step in finding.path]
     if finding.kind != kinds.VALUE or is_of_graph(finding.cause) or ways[:1] not in (["local"], ["global"]):
         return False

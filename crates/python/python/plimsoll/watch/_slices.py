@@ -1,5 +1,6 @@
-"""Which storages are kept by parts of them alone, which copies of the parts would free. Where parts that lead to one storage are most
-of it (rows pushed one by one, all gates of a layer), copies would free nothing: what is kept is the value. It knows no tensors."""
+"""Which storages are kept by parts of them alone, so that copies of the parts would free them. Where the parts that lead to
+one are most of it (rows pushed one by one, all gates of a layer), copies would free nothing: what is kept is the value. It
+knows no tensors."""
 
 from __future__ import annotations
 

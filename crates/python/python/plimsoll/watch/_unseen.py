@@ -106,7 +106,8 @@ class Unseen:
             before, now = history[0], history[-1]
             steps = max(now.step - before.step, 1)
             each, storages = (now.bytes - before.bytes) / steps, (now.storages - before.storages) / steps
-            if each < TOLERATED_BYTES or now.bytes <= PATIENCE * self._most_before_drop[edge]:
+            # A few that are longer each time are not more.
+            if storages <= 0 or each < TOLERATED_BYTES or now.bytes <= PATIENCE * self._most_before_drop[edge]:
                 continue
             is_steady, is_carried = len(history) >= VERDICT_CENSUSES, before.entries == now.entries
             found.append(GrowingHolder(self._owners[edge], each, storages, is_steady, is_carried))
@@ -115,7 +116,8 @@ class Unseen:
 
 def _may_gain(hold: Hold) -> bool:
     """Whether a container is on the path, other than those of modules by their names."""
-    is_item = any(step.how == "item" and not (step.parent is not None and step.parent.is_of("module")) for step in hold.path())
+    items = [step for step in hold.path() if step.how == "item"]
+    is_item = any(item.parent is None or not item.parent.is_of("module") for item in items)
     return is_item or container_of(hold) is not None
 
 

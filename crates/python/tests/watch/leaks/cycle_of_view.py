@@ -1,4 +1,4 @@
-"""Objects that refer to themselves hold a view of a batch, with the collector off: to the batch itself nothing in Python refers."""
+"""Objects that refer to themselves hold a view of a batch, with the collector off. To the batch nothing in Python refers."""
 # kind: value in a reference cycle
 # holder: a reference cycle
 import gc
