@@ -3,6 +3,7 @@ standard error."""
 
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -55,6 +56,28 @@ def test_a_report_on_standard_error_and_nothing_else(leak):
     final = ran.stderr[ran.stderr.index("watch: 30 steps") :]
     assert "1 finding" in final and "leak.py:6" in final and "global `kept` -> list of" in final
     assert "Remedy".lower() in final and max(map(len, final.splitlines())) <= 80
+
+
+def test_a_program_that_is_an_installed_package(tmp_path):
+    """Run by its name, it is the user's with all of its package, and another package beside it is a library."""
+    environment = {**os.environ, "PYTHONUSERBASE": str(tmp_path)}
+    asked = [sys.executable, "-c", "import site; print(site.getusersitepackages())"]
+    sites = pathlib.Path(subprocess.run(asked, capture_output=True, text=True, env=environment).stdout.strip())
+    for name, text in {
+        "learner/__init__.py": "",
+        "learner/data.py": "import drawing\n\n\ndef batch():\n    return drawing.draw()\n",
+        "learner/cli/__init__.py": "",
+        "learner/cli/train.py": "from learner.data import batch\n"
+        + LEAK.replace("model(torch.randn(32, 32))", "(model(torch.ones(1, 32)), batch())[1]"),
+        "drawing/__init__.py": "import torch\n\n\ndef draw():\n    return torch.randn(32, 32)\n",
+    }.items():
+        (sites / name).parent.mkdir(parents=True, exist_ok=True)
+        (sites / name).write_text(text)
+    environment["PYTHONPATH"] = str(sites)
+    ran = command("-m", "learner.cli.train", env=environment)
+    assert (ran.returncode, ran.stdout) == (0, "arguments [] __main__\n"), ran.stderr
+    assert "grew 4.0 KiB a step" in ran.stderr and "held by  global `kept` -> list of" in ran.stderr, ran.stderr
+    assert "line     data.py:5\n" in ran.stderr and "drawing" not in ran.stderr, ran.stderr
 
 
 # One backward pass after all that is computed, of a loss that is a global.

@@ -12,11 +12,14 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch.optim.optimizer import _global_optimizer_post_hooks  # noqa: E402
+from torch.overrides import TorchFunctionMode  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 import runner  # noqa: E402
 
 watch = runner.load()
 from plimsoll_watch import _places, _session  # noqa: E402
+from plimsoll_watch._making import parts_of_sparse  # noqa: E402
 
 
 def train(steps, kept=None):
@@ -48,6 +51,53 @@ def test_a_block_finds_and_is_read():
     assert finding.kind == "value" and finding.line.startswith("test_watch_in_program.py:")
     assert finding.bytes_per_step == pytest.approx(16 * 8 * 64 * 4) and finding.objects_per_step == pytest.approx(1)
     assert json.loads(watched.json())["findings"][0]["verdict"] is True
+
+
+def keep_random_states(states, steps):
+    model = torch.nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(steps):
+        states[step % 1000] = torch.get_rng_state()
+        optimizer.zero_grad()
+        model(torch.randn(4, 8)).pow(2).mean().backward()
+        optimizer.step()
+
+
+def test_a_dictionary_of_what_is_made_past_the_dispatcher():
+    """It has few keys at the first looks, and no line is noted."""
+    with watch() as watched:
+        keep_random_states({}, 60)
+    (finding,) = watched.verdicts
+    assert finding.held_by.startswith("local `states` of keep_random_states() -> dict of ") and finding.lines == []
+    assert finding.bytes_per_step == torch.get_rng_state().nbytes
+
+
+def test_a_few_keys_that_are_set_anew_gain_nothing():
+    states = dict.fromkeys(("first", "second"))
+    with watch() as watched:
+        for _ in range(12):
+            keep_random_states(states, 5)
+            del states[4]
+    assert watched.findings == []
+
+
+class Hearing(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        raise AssertionError(func)
+
+
+class HearingFunctions(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        raise AssertionError(func)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("to", ["to_sparse", "to_sparse_csr", "to_sparse_csc"])
+def test_what_sparse_tensors_consist_of_is_asked_for_unheard(to):
+    dense, sparse = torch.eye(3), getattr(torch.eye(3), to)()
+    with Hearing(), HearingFunctions():
+        parts, none = parts_of_sparse(sparse), parts_of_sparse(dense)
+    assert none == [] and sum(part.nbytes for part in parts) >= 3 * 4 + 6 * 8
 
 
 def test_the_same_bits_and_random_numbers():

@@ -5,6 +5,7 @@ program's code: a subclass's properties are passed by, and nothing that was save
 from __future__ import annotations
 
 import sys
+import types
 from types import FrameType, TracebackType
 from typing import Any, Iterator
 
@@ -27,6 +28,15 @@ _OWN_FUNCTIONS = torch.autograd.function.BackwardCFunction
 # Whether what is saved can be read as it is saved.
 _TELLS_DATA = hasattr(torch._C._autograd.SavedTensor, "data")
 _saved_names: dict[type, list[str]] = {}
+_NAMES_OF_CLASS = type.__dict__["__dict__"]
+
+
+def is_node(value: Any) -> bool:
+    """Whether it is a node of a graph: of a function that a program defines, or of PyTorch's own, whose class is C++'s."""
+    kind = type(value)
+    if issubclass(kind, _OWN_FUNCTIONS):
+        return True
+    return type(_NAMES_OF_CLASS.__get__(kind).get("next_functions")) is types.GetSetDescriptorType
 
 
 class Gradients:
@@ -80,6 +90,13 @@ class Gradients:
         """The node that made a tensor. A view of what was written to meanwhile says that it takes no gradients until it is asked
         for its node."""
         return self._ask(_NODE, tensor, None) if _REQUIRES(tensor) or _IS_VIEW(tensor) else None
+
+    def is_whole_node(self, node: Any) -> bool:
+        """Whether it is in a graph: a function's context may be left of one that is gone, or be of one that runs."""
+        try:
+            return self._may_read() and type(node)._sequence_nr(node) >= 0 and node.next_functions is not None
+        except RuntimeError:
+            return False
 
     def sequence(self, node: Any) -> int:
         """How early a node was made."""

@@ -41,6 +41,11 @@ _WithoutFunctions = torch._C.DisableTorchFunction
 # Where the compiler's calls are, and whose they are.
 _COMPILER = os.path.join(os.path.dirname(torch.__file__), "_dynamo", "eval_frame.py")
 _CALL = "_TorchDynamoContext."
+# What sparse tensors consist of, by layout.
+_T = torch.Tensor
+_PARTS: dict[Any, tuple[Any, ...]] = {torch.sparse_coo: (_T._indices, _T._values)}
+_PARTS |= dict.fromkeys((torch.sparse_csr, torch.sparse_bsr), (_T.crow_indices, _T.col_indices, _T.values))
+_PARTS |= dict.fromkeys((torch.sparse_csc, torch.sparse_bsc), (_T.ccol_indices, _T.row_indices, _T.values))
 # By these the dispatcher knows that a mode is on; an older PyTorch may not name them.
 _MODE_KEYS = [getattr(torch._C.DispatchKey, name, None) for name in ("Python", "PythonTLSSnapshot")]
 
@@ -87,13 +92,29 @@ def storage_of(tensor: torch.Tensor) -> torch.UntypedStorage | None:
         # PyTorch's own, and no subclass or mode of the program's is asked: either may define it otherwise.
         with _WithoutFunctions():
             storage = torch.Tensor.untyped_storage(tensor)
-        # A fake tensor says another device than its storage.
-        return storage if storage.nbytes() and storage.device.type != "meta" else None
+        return storage if has_bytes(storage) else None
     except RuntimeError as error:
         if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
             # Not PyTorch's: what a handler of a signal raises has a frame of its own.
             raise
         return None
+
+
+def has_bytes(storage: torch.UntypedStorage) -> bool:
+    # A fake tensor says another device than its storage.
+    return bool(storage.nbytes()) and storage.device.type != "meta"
+
+
+def parts_of_sparse(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """The tensors that a sparse tensor consists of, which have storages; of others none. Neither autograd nor a mode of the
+    program hears of the question."""
+    if type(tensor) is not torch.Tensor and type(tensor) is not torch.nn.Parameter:
+        return []
+    with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch(), torch._C._AutoDispatchBelowAutograd():
+        try:
+            return [of(tensor) for of in _PARTS.get(torch.Tensor.layout.__get__(tensor), ())]
+        except RuntimeError:  # within `torch.func`, whose wrappers are of this type too
+            return []
 
 
 def address_of(storage: torch.UntypedStorage) -> tuple[str, int] | None:
@@ -203,8 +224,13 @@ class Making:
             return
         place: Place | None = None
         for tensor in result if isinstance(result, (tuple, list)) else (result,):
-            storage = storage_of(tensor) if isinstance(tensor, torch.Tensor) else None
+            if not isinstance(tensor, torch.Tensor):
+                continue
+            storage = storage_of(tensor)
             if storage is None:
+                parts = parts_of_sparse(tensor)
+                if parts:
+                    self.note(func, parts, frame, args)
                 continue
             known = self.rows.get(storage._cdata)
             if known is not None and known.is_alive():

@@ -10,7 +10,8 @@ import site
 import sys
 import sysconfig
 import threading
-from types import CodeType, FrameType, TracebackType
+from importlib.machinery import ModuleSpec
+from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import NamedTuple
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -34,14 +35,34 @@ LIBRARIES = _library_folders()
 # What stands for a file where there is none: Python's own modules, and code that PyTorch's compiler has written.
 _WRITTEN = ("<frozen", "<eval_with_key>")
 _user_files: dict[str, bool] = {}
+# Where packages are installed, and what of it is the program.
+_SITES = tuple(folder for folder in LIBRARIES if os.path.basename(os.path.dirname(folder)).endswith("-packages"))
+_of_program: set[str] = set()
+# They start programs, and are none.
+_NEVER = ("torch", "plimsoll", "pytest")
 
 
 def is_user_file(name: str) -> bool:
     """Whether a source file belongs to the program rather than to Python, a package or the watch."""
     known = _user_files.get(name)
     if known is None:
-        known = _user_files[name] = not name.startswith((*_WRITTEN, _HERE, *LIBRARIES))
+        is_installed = name.startswith(LIBRARIES) and not name.startswith(tuple(_of_program))
+        known = _user_files[name] = not is_installed and not name.startswith((*_WRITTEN, _HERE))
     return known
+
+
+def follow_program() -> None:
+    """A program may be an installed package itself: what `-m` runs is the user's, with all of its package."""
+    main = sys.modules.get("__main__")
+    names = vars(main) if type(main) is ModuleType else {}
+    spec, file = names.get("__spec__"), names.get("__file__")
+    name = spec.name if type(spec) is ModuleSpec else ""
+    if type(file) is not str or not file.startswith(_SITES) or name.partition(".")[0] in _NEVER:
+        return
+    for _ in range(name.count(".")):
+        file = os.path.dirname(file)
+    _of_program.add(os.path.join(file, "") if "." in name else file)
+    _user_files.clear()
 
 
 def is_user_code(code: CodeType) -> bool:

@@ -28,6 +28,7 @@ from ._making import WINDOW_STEPS, Making, Row
 from ._naming import (
     Iterators,
     Libraries,
+    add_nodes,
     cycle_finding,
     finding_of,
     grouped,
@@ -42,12 +43,12 @@ from ._naming import (
     unseen_finding,
 )
 from ._nodes import Nodes
-from ._places import Place, is_programs_own
+from ._places import Place, follow_program, is_programs_own
 from ._out_of_memory import Shortages
 from ._phases import Phase, Phases
 from ._put_off import NotWhole, PutOff
 from ._snapshot import Snapshot
-from ._steps import OPTIMIZER, Steps
+from ._steps import LOADER, OPTIMIZER, Steps
 from ._undisturbed import PATIENCE, Moment
 from ._unseen import Unseen
 from ._windows import Windows
@@ -140,6 +141,7 @@ class Session:
 
     def start(self) -> Session:
         self.is_running = True
+        follow_program()
         if self.phases is not None:
             # Before the steps: a phase's end comes before what is done at the end of a step.
             self.phases.start()
@@ -483,8 +485,8 @@ class Session:
                 finding = finding_of(group, others, step)
                 if finding is not None:
                     named.append(finding)
+        add_nodes(named, self._nodes_found(step, took < SLOW_SECONDS, census.nodes))
         for found in (
-            self._nodes_found(step, took < SLOW_SECONDS, census.nodes),
             [unseen_finding(growing, step) for growing in self.unseen.growing()],
             [longer_finding(growing, step) for growing in self.lengthening.growing()],
         ):
@@ -587,7 +589,7 @@ class Session:
         if self.steps.rank >= OPTIMIZER or self.steps.epochs > 1 or self.steps.has_learnt:
             return
         for finding in self._found:
-            if finding.cause == LONGER[0] or is_one_pass(finding):
+            if finding.cause == LONGER[0] or is_one_pass(finding, self.steps.rank == LOADER):
                 finding.is_note = True
                 finding.is_verdict = False
 
