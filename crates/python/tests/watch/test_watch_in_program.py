@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 import runner  # noqa: E402
 
 watch = runner.load()
-from plimsoll_watch import _places, _session  # noqa: E402
+from plimsoll_watch import _making, _places, _session  # noqa: E402
 from plimsoll_watch._making import parts_of_sparse  # noqa: E402
 
 
@@ -51,6 +51,18 @@ def test_a_block_finds_and_is_read():
     assert finding.kind == "value" and finding.line.startswith("test_watch_in_program.py:")
     assert finding.bytes_per_step == pytest.approx(16 * 8 * 64 * 4) and finding.objects_per_step == pytest.approx(1)
     assert json.loads(watched.json())["findings"][0]["verdict"] is True
+
+
+def test_an_error_while_noting_is_told(monkeypatch):
+    """Also where the next window can be opened again."""
+
+    def broken(*_):
+        raise TypeError("changed")
+
+    monkeypatch.setattr(_making, "Row", broken)
+    with watch() as watched:
+        train(30)
+    assert "noting stopped: TypeError: changed" in watched.text()
 
 
 def keep_random_states(states, steps):

@@ -284,8 +284,9 @@ class Walk:
         if names is frame.f_globals:
             return
         # `exec` takes mappings of any class, whose own code is not to run.
-        entries = _VIEW.items(names) if type(names) is _VIEW else dict.items(names) if issubclass(type(names), dict) else ()
-        for name, value in list(entries):
+        items = _VIEW.items if type(names) is _VIEW else dict.items if issubclass(type(names), dict) else None
+        # A list of them, as a view would be one more who has the dictionary.
+        for name, value in list(items(names)) if items is not None else ():
             if type(name) is str:
                 self.add(value, Hold(parent, how, name, frame.f_code.co_name))
         # Before 3.13 this dictionary is cached on the frame and would keep its values alive. Who else has it,

@@ -230,7 +230,7 @@ class Making:
             if storage is None:
                 parts = parts_of_sparse(tensor)
                 if parts:
-                    self.note(func, parts, frame, args)
+                    self.note(func, parts, frame, args, makes)
                 continue
             known = self.rows.get(storage._cdata)
             if known is not None and known.is_alive():

@@ -277,9 +277,12 @@ class Session:
                 self.on_findings(step)
             if self.live is not None:
                 self.live.step_ended(step, lambda: self._census(has_modules=True, must_be_whole=False))
-        if not self.windows.tick(step):
-            if self.making.trouble or not self.making.is_elsewhere:
-                self._limit(self.making.trouble or self.making.refused)
+        is_open = self.windows.tick(step)
+        if self.making.trouble:
+            # Also where it was within a window, and the next one could be opened.
+            self._limit(self.making.trouble)
+        elif not is_open and not self.making.is_elsewhere:
+            self._limit(self.making.refused)
         if self.windows.alarmed:
             # Small results may hold large graphs: count nodes now and after the window.
             self._census_at |= {step + 1, step + WINDOW_STEPS}
