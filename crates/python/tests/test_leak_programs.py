@@ -17,6 +17,10 @@ PACKAGE = pathlib.Path(plimsoll.__file__).parent.parent
 NOT_HERE = {
     "marked_steps": "marks its steps for the watch of PyTorch's programs",
     "sparse_embedding": "there are no sparse tensors",
+    "adjacencies": "there are no sparse tensors",
+    "compressed_rows": "there are no sparse tensors",
+    "roots_of_graphs": "graphs are followed from tensors, not from nodes that are kept by themselves",
+    "storages_kept": "what a storage that is kept by itself holds is not asked",
     "jacobians": "there is no torch.func.jacrev",
     "ensemble_by_vmap": "there is no torch.func.vmap",
 }

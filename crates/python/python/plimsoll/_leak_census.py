@@ -14,6 +14,7 @@ from .watch import _kinds as kinds
 from .watch._findings import Owner, as_container, edge_of_graph, kind_of, owner_of_graphs, preference
 from .watch._holders import MOST_ENTRIES, Hold, Walk
 from .watch._places import name_of
+from .watch._slices import Slices
 
 Place = tuple[int, int]
 
@@ -59,6 +60,7 @@ class Census:
         self.nodes: dict[Any, tuple[int, Owner | None, list[Place]]] = {}
         #: The tensors at the beginning of old graphs, by their blocks.
         self.roots: dict[Place, BookRow] = {}
+        self._slices = Slices(self.owners)
         self._growth, self._graphs = growth, _GraphWalk()
         self._tensors: list[tuple[Tensor, Hold]] = []
         self._lent: list[tuple[_LentMemory, Hold]] = []
@@ -123,11 +125,14 @@ class Census:
 
     def _own(self, tensor: Tensor, kind: str, hold: Hold, is_scalar: bool = False, has_graph: bool = False) -> None:
         place = _block_of(tensor)
-        if place is None or place in self.owners:
+        if place is None:
             return
-        if kind == kinds.VALUE and tensor.numel() * tensor.element_size() * 2 <= tensor.untyped_storage().nbytes():
-            kind = kinds.SLICE
-        self.owners[place] = Owner(kind, hold, is_scalar, has_graph)
+        each, nbytes = tensor.element_size(), tensor.untyped_storage().nbytes()
+        part = tensor.storage_offset() * each, tensor.numel() * each
+        if place in self.owners:
+            self._slices.one_more(place, part, nbytes)
+        else:
+            self.owners[place] = self._slices.first(place, Owner(kind, hold, is_scalar, has_graph), part, nbytes)
 
     def _own_tensor(self, tensor: Tensor, hold: Hold) -> None:
         is_leaf = tensor.is_leaf and tensor.requires_grad

@@ -23,6 +23,7 @@ from .watch._naming import (
     Iterators,
     Libraries,
     Longer,
+    add_nodes,
     cycle_finding,
     finding_of,
     grouped,
@@ -37,7 +38,7 @@ from .watch._naming import (
 from .watch._nodes import Nodes
 from .watch._places import is_programs_own
 from .watch._render import finding_lines
-from .watch._steps import EXPLICIT, OPTIMIZER, Steps
+from .watch._steps import EXPLICIT, LOADER, OPTIMIZER, Steps
 from .watch._watch import LeakError
 
 # A look for holders beyond this many seconds looks for no further ones.
@@ -232,12 +233,11 @@ class LeakWatch(Decorator):
                 finding = finding_of(group, others_of(group, self._census) if took < SLOW_SECONDS else [], step)
                 if finding is not None:
                     self._found.append(finding)
-        told = {holder for finding in self._found for holder in finding.holders}
+        nodes = []
         for growing in self._nodes.growing():
             others = others_of_nodes(growing, self._census, census.nodes) if took < SLOW_SECONDS else []
-            finding = nodes_finding(growing, others, step)
-            if finding.holder not in told:
-                self._found.append(finding)
+            nodes.append(nodes_finding(growing, others, step))
+        add_nodes(self._found, nodes)
         holders = {finding.holder for finding in self._found}
         self._found += [finding for finding in self._longer_found(census, step) if finding.holder not in holders]
         for finding in self._found:
@@ -291,7 +291,7 @@ class LeakWatch(Decorator):
         enough = {str(place) for place, grows in judged if grows.judged_steps >= VERDICT_STEPS}
         for finding in self._found:
             finding.is_verdict = finding.is_verdict or any(line in enough for line in finding.lines)
-            may_be_meant = finding.cause == LONGER[0] or is_one_pass(finding)
+            may_be_meant = finding.cause == LONGER[0] or is_one_pass(finding, self._steps.rank == LOADER)
             if not self._steps.has_learnt and self._steps.rank < OPTIMIZER and self._steps.epochs <= 1 and may_be_meant:
                 finding.is_note, finding.is_verdict = True, False
 

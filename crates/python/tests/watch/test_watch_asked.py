@@ -20,11 +20,11 @@ import sys
 sys.path.insert(0, {str(runner.HERE)!r})
 import runner
 runner.load()
-from plimsoll_watch.pytest_plugin import plimsoll_watch
+pytest_plugins = ["plimsoll_watch.pytest_plugin"]
 """
 
 TESTS = """
-import torch
+import pytest, torch
 kept = []
 def grow(watched):
     for _ in range(30):
@@ -39,20 +39,28 @@ def test_is_clean(plimsoll_watch):
     for _ in range(30):
         torch.ones(64, 64)
         plimsoll_watch.step()
+@pytest.mark.xfail(strict=True)
+def test_is_known_to_leak(request):
+    grow(request.getfixturevalue("plimsoll_watch"))
 """
 
 
-def test_the_fixture(tmp_path):
-    (tmp_path / "conftest.py").write_text(FIXTURE)
+@pytest.mark.parametrize("is_alone", [False, True])
+def test_the_fixture(is_alone, tmp_path):
+    alone = FIXTURE.replace("pytest_plugins = [", "from plimsoll_watch.pytest_plugin import plimsoll_watch\nothers = [")
+    (tmp_path / "conftest.py").write_text(alone if is_alone else FIXTURE)
     (tmp_path / "test_them.py").write_text(TESTS)
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
         capture_output=True, text=True, timeout=120, cwd=tmp_path,
     )  # fmt: skip
-    # The test itself passes; what the watch says of it comes after it, as an error.
-    assert ran.returncode == 1 and "3 passed, 1 error" in ran.stdout, ran.stdout
+    if is_alone:
+        # Without the hooks beside it the test itself passes, and what the watch says of it comes after it.
+        assert ran.returncode == 1 and "3 passed, 1 xfailed, 1 error" in ran.stdout, ran.stdout
+    else:
+        assert ran.returncode == 1 and "1 failed, 2 passed, 1 xfailed" in ran.stdout, ran.stdout
     assert "grows 16.0 KiB a step" in ran.stdout and "test_them.py:6" in ran.stdout
-    assert "ERROR test_them.py::test_leaks" in ran.stdout
+    assert f"{'ERROR' if is_alone else 'FAILED'} test_them.py::test_leaks" in ran.stdout
 
 
 def grow(kept, steps=30):

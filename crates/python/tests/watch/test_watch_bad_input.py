@@ -367,6 +367,111 @@ lazy("is_missing", "raise ImportError('an optional dependency is missing')")
 for _ in range(40):
     print(step())
 """, None),
+    "tensors_that_are_asked_for_their_sizes": ("""
+class Wrapped(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inside):
+        return torch.Tensor._make_wrapper_subclass(cls, inside.shape, dtype=inside.dtype, dispatch_sizes_strides_policy="sizes")
+    def __init__(self, inside): self.inside = inside
+    @classmethod
+    def __torch_dispatch__(cls, function, types, arguments=(), named=None):
+        if function is not torch.ops.aten.add.Tensor: raise NotImplementedError(str(function))
+        return function(*[one.inside if isinstance(one, Wrapped) else one for one in arguments])
+wrapped = Wrapped(torch.ones(16, 32))
+for _ in range(40):
+    kept.append(torch.ones(64, 64)); print(step())
+""", "global `kept` -> list of"),
+    "learns_a_tensor_that_is_asked_for_its_sizes": ("""
+class Counted(torch.Tensor):
+    asked = []
+    @staticmethod
+    def __new__(cls, inside):
+        return torch.Tensor._make_wrapper_subclass(cls, inside.shape, dtype=inside.dtype, dispatch_sizes_strides_policy="sizes")
+    def __init__(self, inside): self.inside = inside
+    @classmethod
+    def __torch_dispatch__(cls, function, types, arguments=(), named=None):
+        Counted.asked.append(str(function))
+        return function(*[one.inside if isinstance(one, Counted) else one for one in arguments], **(named or {}))
+own = torch.optim.SGD([Counted(torch.ones(4))], lr=0.1)
+Counted.asked.clear()
+for _ in range(40):
+    own.step(); print(step())
+print(Counted.asked)
+""", None),
+    "functions_that_know_few_operators": ("""
+class Unit(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, function, types, arguments=(), named=None):
+        if function.__name__ != "linear": raise TypeError(f"no units for {function}")
+        return super().__torch_function__(function, types, arguments, named or {}).as_subclass(torch.Tensor)
+for _ in range(40):
+    kept.append(torch.ones(64, 64)); print(step(torch.ones(16, 32).as_subclass(Unit)))
+""", "global `kept` -> list of"),
+    "functions_within_an_operator_of_its_own": ("""
+class Unit(torch.Tensor):
+    calls = 0
+    @classmethod
+    def __torch_function__(cls, function, types, arguments=(), named=None):
+        Unit.calls += 1
+        return super().__torch_function__(function, types, arguments, named or {})
+@torch.library.custom_op("a_program::halved", mutates_args=())
+def halved(x: torch.Tensor) -> torch.Tensor:
+    return (x.as_subclass(Unit) / 2).as_subclass(torch.Tensor).clone()
+for _ in range(40):
+    kept.append(torch.ones(64, 64)); print(step(halved(torch.ones(16, 32))))
+print(Unit.calls)
+""", "global `kept` -> list of"),
+    "a_mode_that_counts_functions": ("""
+import collections, gc
+from torch.overrides import TorchFunctionMode
+gc.disable()
+class Counts(TorchFunctionMode):
+    seen = collections.Counter()
+    def __torch_function__(self, function, types, arguments=(), named=None):
+        self.seen[getattr(function, "__name__", str(function))] += 1
+        return function(*arguments, **(named or {}))
+class Batch:
+    def __init__(self): self.x = torch.ones(64, 64); self.me = self
+with Counts():
+    for _ in range(40):
+        Batch(); step()
+print(sorted(Counts.seen.items()))
+""", "a reference cycle: Batch"),
+    "warns_of_the_line_that_calls_backward": ("""
+model.register_full_backward_hook(lambda *_: None)
+for _ in range(40):
+    optimizer.zero_grad()
+    model(torch.randn(16, 32)).square().mean().backward()
+    optimizer.step()
+""", None),
+    "warns_of_the_lines_that_call_a_module": ("""
+import warnings
+class Old(torch.nn.Module):
+    def forward(self, x):
+        warnings.warn("it is old", DeprecationWarning, stacklevel=4)
+        return x * 2
+old = Old()
+for _ in range(40):
+    old(torch.ones(4))
+    old(torch.ones(4))
+""", None),
+    "runs_in_a_mapping_of_its_own": ("""
+class Scope(dict):
+    def items(self): print("asked for all"); return super().items()
+    def clear(self): print("cleared")
+exec("mine = []\\nfor _ in range(40):\\n    mine.append(torch.ones(64, 64)); print(step())\\n", vars(), Scope())
+""", "local `mine` of <module>() -> list of"),
+    "has_a_very_large_number_as_a_key": ("""
+table = {10**5000: torch.ones(3)}
+for _ in range(40):
+    kept.append(torch.ones(64, 64)); print(step())
+""", "global `kept` -> list of"),
+    "keeps_nested_tensors": ("""
+import warnings
+warnings.simplefilter("ignore")
+for _ in range(40):
+    kept.append(torch.nested.nested_tensor([torch.ones(64, 64), torch.ones(8, 64)])); print(step())
+""", "global `kept` -> list of"),
     "recurses_deeply": ("""
 import sys
 def deep(level):

@@ -3,6 +3,7 @@ standard error."""
 
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -57,6 +58,28 @@ def test_a_report_on_standard_error_and_nothing_else(leak):
     assert "Remedy".lower() in final and max(map(len, final.splitlines())) <= 80
 
 
+def test_a_program_that_is_an_installed_package(tmp_path):
+    """Run by its name, it is the user's with all of its package, and another package beside it is a library."""
+    environment = {**os.environ, "PYTHONUSERBASE": str(tmp_path)}
+    asked = [sys.executable, "-c", "import site; print(site.getusersitepackages())"]
+    sites = pathlib.Path(subprocess.run(asked, capture_output=True, text=True, env=environment).stdout.strip())
+    for name, text in {
+        "learner/__init__.py": "",
+        "learner/data.py": "import drawing\n\n\ndef batch():\n    return drawing.draw()\n",
+        "learner/cli/__init__.py": "",
+        "learner/cli/train.py": "from learner.data import batch\n"
+        + LEAK.replace("model(torch.randn(32, 32))", "(model(torch.ones(1, 32)), batch())[1]"),
+        "drawing/__init__.py": "import torch\n\n\ndef draw():\n    return torch.randn(32, 32)\n",
+    }.items():
+        (sites / name).parent.mkdir(parents=True, exist_ok=True)
+        (sites / name).write_text(text)
+    environment["PYTHONPATH"] = str(sites)
+    ran = command("-m", "learner.cli.train", env=environment)
+    assert (ran.returncode, ran.stdout) == (0, "arguments [] __main__\n"), ran.stderr
+    assert "grew 4.0 KiB a step" in ran.stderr and "held by  global `kept` -> list of" in ran.stderr, ran.stderr
+    assert "line     data.py:5\n" in ran.stderr and "drawing" not in ran.stderr, ran.stderr
+
+
 # One backward pass after all that is computed, of a loss that is a global.
 ONCE = """
 import torch
@@ -103,7 +126,15 @@ def test_a_module_that_is_not_there_is_told_as_python_tells_it(tmp_path):
 
 @pytest.mark.parametrize(
     ("ending", "status"),
-    [("sys.exit(7)", 7), ("sys.exit('no')", 1), ("os._exit(5)", 5), ("1 / 0", 1), ("raise KeyboardInterrupt", -2)],
+    [
+        ("sys.exit(7)", 7),
+        ("sys.exit('no')", 1),
+        ("sys.stderr = None; sys.exit('no')", 1),
+        ("os._exit(5)", 5),
+        ("1 / 0", 1),
+        ("sys.excepthook = lambda *_: [][1]; 1 / 0", 1),
+        ("raise KeyboardInterrupt", -2),
+    ],
 )
 def test_endings_are_the_programs_own(tmp_path, ending, status):
     program = tmp_path / "ends.py"
@@ -215,3 +246,131 @@ def test_a_program_without_standard_error(tmp_path):
     program.write_text("import sys\nsys.exit(7)\n")
     line = f"{sys.executable} {runner.PACKAGE} {program} 2>&-"
     assert subprocess.run(["sh", "-c", line], timeout=120).returncode == 7
+
+# Where each of two processes goes on.
+FORKS = """
+import os, sys
+child = os.fork() == 0
+import torch
+torch.set_num_threads(1)
+kept, model = [], torch.nn.Linear(32, 32)
+for _ in range(30):
+    kept.append(model(torch.randn(32, 32)))
+print("child" if child else os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
+sys.exit(4 if child else 0)
+"""
+
+
+def test_a_process_forked_before_pytorch_is_imported_reports_nothing(tmp_path):
+    program = tmp_path / "forks.py"
+    program.write_text(FORKS)
+    ran = command("--fail", str(program))
+    assert (ran.returncode, ran.stdout) == (3, "child\n4\n")
+    assert ran.stderr.count("watch: 30 steps") == ran.stderr.count("watch:") == 1
+
+
+def test_a_forked_process_is_ended_by_the_signal_that_asks_for_reports(tmp_path):
+    program = tmp_path / "ends.py"
+    program.write_text(
+        "import os, signal, sys, torch\nchild = os.fork()\nif child == 0:\n    signal.raise_signal(signal.SIGUSR1)\n"
+        "    os._exit(7)\nprint(os.waitstatus_to_exitcode(os.wait()[1]))\n"
+        "assert signal.getsignal(signal.SIGUSR1) is not signal.SIG_DFL\n"
+    )
+    ran = command(str(program))
+    assert (ran.returncode, ran.stdout) == (0, f"{-signal.SIGUSR1}\n"), ran.stderr
+
+
+def test_a_program_that_leaves_at_once_fails_if_it_leaks(tmp_path):
+    program = tmp_path / "leaves.py"
+    program.write_text(LEAK + "import os; sys.stdout.flush(); os._exit(0)\n")
+    assert command("--fail", str(program)).returncode == 3
+    assert command(str(program)).returncode == 0
+
+
+def test_files_are_written_where_they_are_asked_for(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "moves.py").write_text("import os\nos.chdir('elsewhere')\n" + LEAK + "torch.ones(2**55)\n")
+    options = ("--output", "report", "--snapshot", "lives.json", "--on-oom", "shortage")
+    assert command(*options, "moves.py", cwd=tmp_path).returncode == 1
+    assert os.listdir(tmp_path / "elsewhere") == []
+    assert {"report", "lives.json", "shortage"} <= set(os.listdir(tmp_path))
+
+
+@pytest.mark.parametrize("path", ["./part/../tells.py", "part/../tells.py", "././tells.py"])
+def test_a_file_and_its_descriptors_are_told_as_python_tells_them(path, tmp_path):
+    (tmp_path / "part").mkdir()
+    (tmp_path / "tells.py").write_text(
+        "import os, sys, traceback\nprint(__file__, sys.path[0], os.open(os.devnull, os.O_RDONLY))\n"
+        "try: 1 / 0\nexcept ZeroDivisionError: traceback.print_exc(file=sys.stdout)\n"
+    )
+    alone = subprocess.run([sys.executable, path], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert command(path, cwd=tmp_path).stdout == alone.stdout != ""
+
+
+@pytest.mark.parametrize("format", ["text", "html"])
+def test_modules_of_the_programs_that_have_names_of_pythons(format, tmp_path):
+    for name in ("statistics", "html", "decimal", "fractions"):
+        (tmp_path / f"{name}.py").write_text(f"mine = {name!r}\n")
+    (tmp_path / "named.py").write_text(LEAK + "import statistics, html; print(statistics.mine, html.mine)\n")
+    ran = command("--format", format, "--fail", "named.py", cwd=tmp_path)
+    assert ran.returncode == 3 and ran.stdout.endswith("\nstatistics html\n")
+    assert ("list of" in ran.stderr and "</html>" in ran.stderr) if format == "html" else "1 finding" in ran.stderr
+
+
+def test_what_is_imported_late_is_pytorchs_or_the_watchs_own():
+    """A program's folder comes before Python's library by then."""
+    late = ("_session", "_render", "_page", "_snapshot", "_live", "_live_socket")
+    source = (
+        f"import sys; sys.path.insert(0, {str(runner.HERE)!r}); import runner; runner.load()\n"
+        "import plimsoll_watch._command, torch; known = {name.split('.')[0] for name in sys.modules}\n"
+        f"import {', '.join('plimsoll_watch.' + name for name in late)}\n"
+        "print(sorted({name.split('.')[0] for name in sys.modules} - known))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=120)
+    assert ran.stdout == "[]\n", ran.stderr
+
+
+def test_a_program_marks_its_steps_without_plimsoll(tmp_path):
+    program = tmp_path / "marks.py"
+    program.write_text(
+        "import torch, plimsoll.watch\nfrom plimsoll.watch import step\nkept = []\n"
+        "for _ in range(30):\n    kept.append(torch.ones(64, 64)); plimsoll.watch.step()\n"
+    )
+    ran = command("--format", "json", str(program))
+    assert ran.returncode == 0 and json.loads(ran.stderr)["told_by"] == "watch.step()"
+
+
+OWN = """
+import torch, plimsoll.watch
+wanted, kept = [], []
+for _ in range(100):
+    torch.ones(64, 64); plimsoll.watch.step()
+with plimsoll.watch(exclude=["wanted"]) as watched:
+    try:
+        plimsoll.watch().__enter__()
+    except RuntimeError as error:
+        print(error)
+    for _ in range(30):
+        wanted.append(torch.ones(64, 64)); kept.append(torch.ones(64, 64)); plimsoll.watch.step()
+print([(finding.held_by, finding.is_verdict) for finding in watched.verdicts])
+kept.clear()
+try:
+    plimsoll.watch.assert_no_leak(lambda: kept.append(torch.ones(8, 64)))
+except plimsoll.watch.LeakError:
+    print("it leaks")
+kept.clear()
+for _ in range(30):
+    plimsoll.watch.step()
+"""
+
+
+def test_a_watch_of_the_programs_own_joins_the_commands(tmp_path):
+    program = tmp_path / "own.py"
+    program.write_text(OWN)
+    ran = command("--format", "json", "--fail", str(program))
+    assert ran.stdout.splitlines() == [
+        "watch: another watch is on; leave it first, there is one at a time",
+        "[('global `kept` -> list of 30', True)]",
+        "it leaks",
+    ], ran.stderr
+    assert ran.returncode == 0 and json.loads(ran.stderr)["findings"] == []

@@ -203,6 +203,137 @@ def test_two_lists_of_the_same_losses_do():
     assert sorted(held.split(" of ")[0] for held in (finding.held_by, words)) == ["local `first`", "local `second`"]
 
 
+def carry_a_pair(cell, rows):
+    state = torch.zeros(rows, 16), torch.zeros(rows, 16)
+    for _ in range(STEPS):
+        state = cell(torch.randn(rows, 8), state)
+
+
+def carry_a_list(cell, rows):
+    layers = [torch.zeros(rows, 16), torch.zeros(rows, 16)]
+    for _ in range(STEPS):
+        for at in range(2):
+            layers[at] = cell(torch.randn(rows, 8), layers[at])
+
+
+def carry_by_name(cell, rows):
+    states = {"left": {"h": torch.zeros(rows, 16)}, "right": {"h": torch.zeros(rows, 16)}}
+    for _ in range(STEPS):
+        for name in states:
+            states[name]["h"] = cell(torch.randn(rows, 8), states[name]["h"])
+
+
+@pytest.mark.parametrize("rows", [32, 1], ids=["bytes", "nodes"])
+@pytest.mark.parametrize("carry", [carry_a_pair, carry_a_list, carry_by_name])
+def test_a_state_is_carried_in_any_container(carry, rows):
+    """As many entries hold more with each step: by the bytes of what their graphs hold, and by nodes."""
+    cell = torch.nn.LSTMCell(8, 16) if carry is carry_a_pair else torch.nn.GRUCell(8, 16)
+    (finding,) = watched(carry, cell, rows)
+    assert finding.kind == ("activation kept by a graph" if rows == 32 else finding.kind)
+    assert finding.cause == "a graph is kept alive by a state that is carried from step to step", finding.held_by
+    assert "(each tensor of it)" in finding.remedy
+
+
+def keep_few(steps, every, container):
+    cell = torch.nn.GRUCell(8, 64)
+    for step in range(steps):
+        out = cell(torch.randn(32, 8))
+        if step % every == 0:
+            if type(container) is dict:
+                container[step] = out
+            else:
+                container.append(out)
+
+
+@pytest.mark.parametrize("kind", [list, dict])
+@pytest.mark.parametrize("steps, every", [(14, 1), (40, 3)])
+def test_a_short_list_that_grows_is_of_results(kind, steps, every):
+    container = kind()
+    with watch() as told:
+        keep_few(steps, every, container)
+    assert len(container) <= 16 and told.findings
+    for finding in told.findings:
+        assert finding.cause == "a graph is kept alive by results that are kept", finding.held_by
+
+
+class Mark:
+    """Lives as long as the graph node that it is put on."""
+
+
+def learn_two(table, net, marks):
+    rows = torch.tensor([5, 1, 3])
+    for _ in range(STEPS):
+        loss = net(table(rows)).norm(2)
+        mark = loss.grad_fn.metadata["mark"] = Mark()
+        marks.append(weakref.ref(mark))
+        del mark
+        loss.backward(create_graph=True)
+
+
+def test_gradients_of_two_modules_that_hold_a_part_each():
+    """To let go of those that hold most leaves what the other's hold."""
+    table, net, marks = torch.nn.Embedding(10, 5), torch.nn.Linear(5, 1), []
+    (finding,) = watched(learn_two, table, net, marks)
+    ((besides, _),) = finding.also_held_by
+    assert finding.held_by.startswith("local `net`._parameters of ") and besides.startswith("local `table`._parameters")
+    assert finding.kind == "graph nodes on the host" and finding.cause == OF_GRADIENTS
+    net.weight.grad = net.bias.grad = None
+    assert sum(mark() is not None for mark in marks) == STEPS
+    table.weight.grad = None
+    assert sum(mark() is not None for mark in marks) == 0
+
+
+def keep_gradients(kept):
+    net = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1))
+    optimizer = torch.optim.SGD(net.parameters(), 0.01)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss = net(torch.randn(8, 16)).pow(2).mean()
+        (gradient,) = torch.autograd.grad(loss, net[0].weight, create_graph=True)  # gradient
+        kept.append(gradient)
+        gradient.norm().backward()
+        optimizer.step()
+
+
+def keep_with_losses(kept):
+    net = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh()) for _ in range(8)])
+    optimizer = torch.optim.SGD(net.parameters(), 0.01)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        shown, loss = torch.randn(16, 16), net(torch.randn(8, 8)).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        kept.append((shown, loss))
+
+
+def test_values_beside_losses_whose_graphs_are_more():
+    (finding,) = watched(keep_with_losses, [])
+    assert (finding.kind, finding.bytes_per_step) == ("value", 16 * 16 * 4)
+    assert finding.node_bytes_per_step > 16 * NODE_BYTES
+    assert finding.cause == "a graph is kept alive by a loss that is kept"
+
+
+def nodes_behind(tensors):
+    seen, stack = set(), [tensor.grad_fn for tensor in tensors]
+    while stack:
+        node = stack.pop()
+        if node not in seen:
+            seen.add(node)
+            stack += [one for one, _ in node.next_functions if one is not None]
+    return [node for node in seen if "Accumulate" not in node.name()]
+
+
+def test_gradients_that_are_kept_with_their_graphs():
+    """The gradient's kilobyte is the lesser part: what is told of its graph's nodes is said with it."""
+    kept = []
+    (finding,) = watched(keep_gradients, kept)
+    assert (finding.kind, finding.bytes_per_step) == ("gradient that is kept", 16 * 16 * 4)
+    assert finding.cause == "a graph is kept alive by results that are kept" and "output.detach()" in finding.remedy
+    each = len(nodes_behind(kept)) / STEPS
+    assert finding.nodes_per_step == pytest.approx(each, rel=0.1) and each > 10
+    assert finding.node_bytes_per_step == finding.nodes_per_step * NODE_BYTES > finding.bytes_per_step
+
+
 def keep_compiled(**options):
     torch._dynamo.reset()
     net, kept = torch.nn.Linear(32, 32), []

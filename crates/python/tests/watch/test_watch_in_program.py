@@ -3,6 +3,8 @@ bits, holds the same storages and finds PyTorch as it was afterwards."""
 
 import gc
 import json
+import signal
+import sys
 import weakref
 
 import pytest
@@ -10,11 +12,14 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch.optim.optimizer import _global_optimizer_post_hooks  # noqa: E402
+from torch.overrides import TorchFunctionMode  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 import runner  # noqa: E402
 
 watch = runner.load()
-from plimsoll_watch import _session  # noqa: E402
+from plimsoll_watch import _making, _places, _session  # noqa: E402
+from plimsoll_watch._making import parts_of_sparse  # noqa: E402
 
 
 def train(steps, kept=None):
@@ -46,6 +51,65 @@ def test_a_block_finds_and_is_read():
     assert finding.kind == "value" and finding.line.startswith("test_watch_in_program.py:")
     assert finding.bytes_per_step == pytest.approx(16 * 8 * 64 * 4) and finding.objects_per_step == pytest.approx(1)
     assert json.loads(watched.json())["findings"][0]["verdict"] is True
+
+
+def test_an_error_while_noting_is_told(monkeypatch):
+    """Also where the next window can be opened again."""
+
+    def broken(*_):
+        raise TypeError("changed")
+
+    monkeypatch.setattr(_making, "Row", broken)
+    with watch() as watched:
+        train(30)
+    assert "noting stopped: TypeError: changed" in watched.text()
+
+
+def keep_random_states(states, steps):
+    model = torch.nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(steps):
+        states[step % 1000] = torch.get_rng_state()
+        optimizer.zero_grad()
+        model(torch.randn(4, 8)).pow(2).mean().backward()
+        optimizer.step()
+
+
+def test_a_dictionary_of_what_is_made_past_the_dispatcher():
+    """It has few keys at the first looks, and no line is noted."""
+    with watch() as watched:
+        keep_random_states({}, 60)
+    (finding,) = watched.verdicts
+    assert finding.held_by.startswith("local `states` of keep_random_states() -> dict of ") and finding.lines == []
+    assert finding.bytes_per_step == torch.get_rng_state().nbytes
+
+
+def test_a_few_keys_that_are_set_anew_gain_nothing():
+    states = dict.fromkeys(("first", "second"))
+    with watch() as watched:
+        for _ in range(12):
+            keep_random_states(states, 5)
+            del states[4]
+    assert watched.findings == []
+
+
+class Hearing(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        raise AssertionError(func)
+
+
+class HearingFunctions(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        raise AssertionError(func)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("to", ["to_sparse", "to_sparse_csr", "to_sparse_csc"])
+def test_what_sparse_tensors_consist_of_is_asked_for_unheard(to):
+    dense, sparse = torch.eye(3), getattr(torch.eye(3), to)()
+    with Hearing(), HearingFunctions():
+        parts, none = parts_of_sparse(sparse), parts_of_sparse(dense)
+    assert none == [] and sum(part.nbytes for part in parts) >= 3 * 4 + 6 * 8
 
 
 def test_the_same_bits_and_random_numbers():
@@ -193,6 +257,54 @@ def test_a_pass_that_is_cleared_is_no_leak():
                 watch.step()
             watch.epoch()
     assert watched.verdicts == []
+
+
+def test_no_function_of_python_runs_where_a_storage_is_let_go_of():
+    """What a handler of a signal raises in one, as Ctrl-C's does, would be lost."""
+    ran = set()
+
+    def note(frame, event, _):
+        if event == "call":
+            ran.add(frame.f_code.co_name)
+
+    kept, excluded = [], torch.ones(4)
+    with watch(exclude=[excluded]):
+        sys.setprofile(note)
+        try:
+            for _ in range(30):
+                kept.append(torch.ones(64, 64))
+                del kept[:-4]
+                watch.step()
+        finally:
+            sys.setprofile(None)
+    assert "place_of" in ran and "__del__" not in ran
+
+
+class _Rings:
+    def __call__(self, number, frame):
+        raise TimeoutError
+
+    def once(self, number, frame):
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        raise TimeoutError
+
+
+def _raises():
+    raise TimeoutError
+
+
+@pytest.mark.parametrize("handler", [_Rings(), _Rings().once, lambda *_: _raises(), lambda number, frame: _raises(), None])
+def test_only_errors_of_handlers_are_the_programs_own(handler):
+    """Other code of the program's, as a tensor's that is asked for its sizes, is not to run in the watch."""
+    before = signal.signal(signal.SIGALRM, handler or signal.SIG_DFL)
+    try:
+        _raises() if handler is None else signal.raise_signal(signal.SIGALRM)
+    except TimeoutError as error:
+        assert _places.is_programs_own(error) is (handler is not None)
+    else:
+        raise AssertionError("nothing was raised")
+    finally:
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_compiled_functions_stay_compiled():

@@ -27,7 +27,7 @@ def one_thread():
 
 
 def test_there_are_enough():
-    assert len(LEAKS) >= 86 and len(CLEAN) >= 86
+    assert len(LEAKS) >= 94 and len(CLEAN) >= 91
 
 
 @pytest.mark.parametrize("program", LEAKS, ids=lambda program: program.stem)
@@ -59,7 +59,7 @@ def test_clean_programs_have_no_verdict(program):
 
 
 # What a collection frees has no name to drop.
-NAMED = [program for program in LEAKS if program.stem not in ("cycle", "context_holds_output")]
+NAMED = [program for program in LEAKS if program.stem not in ("cycle", "cycle_of_view", "context_holds_output")]
 DROP_AT = {"late": 230, "every_third_step": 80, "states_each_epoch": 100, "evaluations_kept": 100, "conversations": 120}
 # In a window, where the latest tensor is known.
 DROP_AT |= {"concatenated": 21}

@@ -97,6 +97,13 @@ def test_resident_growth_is_told(tmp_path):
     assert report["levels_growing"]["process"]["resident"] == pytest.approx(4 << 20, rel=0.3)
 
 
+def test_what_is_no_tensor_may_have_been_made_in_steps_that_were_not_noted(tmp_path):
+    """Both are unseen: a process that grows by either says so of both."""
+    report = run(tmp_path, "b'x' * (4 << 20)").report
+    (note,) = [note for note in report["notes"] if "tensors explain" in note]
+    assert "the rest is made in steps that were not noted, or not tensors (Python objects, " in note
+
+
 class Page(html.parser.HTMLParser):
     def __init__(self, text):
         super().__init__()

@@ -17,9 +17,11 @@ def _load() -> None:
     )
     module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
     sys.modules[name] = module
-    # Where Plimsoll is installed too, a program that marks its steps means this copy.
-    sys.modules["plimsoll.watch"] = module
     spec.loader.exec_module(module)  # type: ignore[union-attr]
+    from plimsoll_watch._stand_in import stand_in
+
+    # Where Plimsoll is installed too, a program that marks its steps means this copy.
+    stand_in(module)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from ._places import is_user_file
 _NAMES_OF_MODULE = vars(types.ModuleType)["__dict__"]
 _NAMES_OF_CLASS = type.__dict__["__dict__"]
 _CLASSES = type.__dict__["__mro__"]
+_DISPATCHES = "__torch_dispatch__"
 
 
 def names_in(module: Any) -> dict[str, Any]:
@@ -124,6 +125,13 @@ class Attributes:
         for _ in range(of.ndim.__get__(array) - 1):
             entries = [one for inner in entries for one in inner]
         return len(entries), [one for one in entries if one is not None]
+
+
+def dispatches(kind: type) -> bool:
+    """Whether a class of tensors has operators of its own: it may be asked for its sizes by them, which runs its code."""
+    found = next((names[_DISPATCHES] for names in class_dicts(kind) if _DISPATCHES in names), None)
+    # PyTorch's own function stands for none.
+    return found is not None and type(found) is not types.BuiltinFunctionType
 
 
 def class_dicts(kind: type) -> Iterator[Any]:

@@ -4,21 +4,24 @@ of storages. One that is not whole, as another thread was computing, is nothing 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 
 from . import _kinds as kinds
+from ._attributes import dispatches
 from ._findings import Owner, as_container, edge_of_graph, kind_of, owner_of_graphs, preference
-from ._gradients import Gradients
+from ._gradients import Gradients, is_node
 from ._holders import MOST_ENTRIES, Hold, Walk
-from ._making import address_of, storage_of
+from ._making import address_of, has_bytes, parts_of_sparse, storage_of
+from ._slices import Part, Slices
 from ._undisturbed import PATIENCE
 
 # Nodes that are followed in one census before it gives up.
 MOST_NODES = 500_000
 # A subclass may define these otherwise.
-_DIM, _NUMEL, _ELEMENT_SIZE = torch.Tensor.dim, torch.Tensor.numel, torch.Tensor.element_size
+_ELEMENT_SIZE, _OFFSET = torch.Tensor.element_size, torch.Tensor.storage_offset
 _SHAPE = torch.Tensor.shape.__get__
 _NAMES_OF_HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 _HOOKS = [getattr(torch.Tensor, name) for name in _NAMES_OF_HOOKS if hasattr(torch.Tensor, name)]
@@ -54,6 +57,10 @@ class Census:
         self._modules: list[tuple[torch.nn.Module, Hold]] | None = [] if has_modules else None
         self._old = old
         self._tensors: list[tuple[torch.Tensor, Hold]] = []
+        # Storages and nodes that are kept themselves.
+        self._storages: list[tuple[torch.UntypedStorage, Hold]] = []
+        self._roots: list[tuple[Any, Hold]] = []
+        self._slices = Slices(self.owners)
         self._seen_nodes: set[Any] = set()
         # Gradients with graphs, of leaves that only a graph leads to.
         self._behind_leaves: list[tuple[torch.Tensor, Any, Hold]] = []
@@ -85,6 +92,8 @@ class Census:
             self.waited = self._gradients.waited
             self._modules = None
             self._tensors.clear()
+            self._storages.clear()
+            self._roots.clear()
             self._seen_nodes.clear()
             self._walk.close()
 
@@ -96,7 +105,12 @@ class Census:
                     self._walk.add(hook, Hold(hold, "hook", "", "of a tensor"))
             self._walk.attributes(value, hold)
             return True
-        if self._modules is not None and issubclass(type(value), torch.nn.Module):
+        if issubclass(type(value), torch.UntypedStorage):
+            self._storages.append((value, hold))
+            return True
+        if is_node(value):
+            self._roots.append((value, hold))
+        elif self._modules is not None and issubclass(type(value), torch.nn.Module):
             self._modules.append((value, hold))
         return False
 
@@ -104,28 +118,39 @@ class Census:
         done = 0
         self._walk.run()
         # What hooks packed may lead to more objects and tensors.
-        while done < len(self._tensors):
+        while done < len(self._tensors) or self._storages or self._roots:
             new = self._tensors[done:]
             done = len(self._tensors)
             for tensor, hold in new:
                 self._own_tensor(tensor, hold)
+            while self._storages:
+                storage, hold = self._storages.pop(0)
+                if has_bytes(storage):
+                    self._own_storage(storage, Owner(kinds.VALUE, hold, False), (storage.nbytes(),))
             # A loss is made anew in each step; who holds a graph for longer is named before it.
-            graphs: list[tuple[Any, torch.Tensor, Any, Hold]] = []
+            graphs: list[tuple[Any, torch.Tensor | None, Any, Hold]] = []
             for tensor, hold in new:
                 root = self._gradients.node(tensor)
                 if root is not None:
-                    order = preference(hold, _DIM(tensor) == 0, self._gradients.sequence(root))
+                    order = preference(hold, _shape(tensor) == (), self._gradients.sequence(root))
                     graphs.append((order, tensor, root, hold))
             graphs += self._graphs_of_gradients(new)
+            while self._roots:
+                root, hold = self._roots.pop(0)
+                if self._gradients.is_whole_node(root):
+                    # A variable for a node is made anew as a loss is.
+                    graphs.append((preference(hold, True, self._gradients.sequence(root)), None, root, hold))
             for _, tensor, root, hold in sorted(graphs, key=lambda found: found[0]):
                 self._own_graph(tensor, root, hold)
             while self._behind_leaves:
                 self._own_graph(*self._behind_leaves.pop())
             self._walk.run()
 
-    def _graphs_of_gradients(self, tensors: list[tuple[torch.Tensor, Hold]]) -> list[tuple[Any, torch.Tensor, Any, Hold]]:
+    def _graphs_of_gradients(
+        self, tensors: list[tuple[torch.Tensor, Hold]]
+    ) -> list[tuple[Any, torch.Tensor | None, Any, Hold]]:
         """The graphs that `backward(create_graph=True)` has left behind the gradients of tensors."""
-        graphs = []
+        graphs: list[tuple[Any, torch.Tensor | None, Any, Hold]] = []
         for tensor, hold in tensors:
             gradient, behind = self._gradients.of(tensor), Hold(hold, "grad")
             root = self._gradients.node(gradient) if gradient is not None else None
@@ -134,7 +159,7 @@ class Census:
                 self._passed_by.add(id(tensor))
             elif gradient is not None and root is not None:
                 # A module's own before a loop's variable.
-                order = preference(hold, _DIM(gradient) == 0, self._gradients.sequence(root))
+                order = preference(hold, _shape(gradient) == (), self._gradients.sequence(root))
                 graphs.append((order, gradient, root, behind))
         if len(graphs) > 1:
             # They share what is behind them: a module's parameters are told as one of many.
@@ -162,18 +187,32 @@ class Census:
                     stack += [(child, f"{name}.{key}") for key, child in children.items() if child is not None]
 
     def _own(self, tensor: Any, kind: str, hold: Hold, is_scalar: bool = False, has_graph: bool = False) -> None:
-        storage = storage_of(tensor) if issubclass(type(tensor), torch.Tensor) else None
-        if storage is None:
+        if not issubclass(type(tensor), torch.Tensor):
             return
-        key = storage._cdata
+        owner = Owner(kind, hold, is_scalar, has_graph)
+        storage = storage_of(tensor)
+        if storage is not None:
+            shape, size = _shape(tensor), _ELEMENT_SIZE(tensor)
+            part = None if shape is None else (_OFFSET(tensor) * size, math.prod(shape) * size)
+            self._own_storage(storage, owner, shape or (), part)
+            return
+        for component in parts_of_sparse(tensor):
+            storage = storage_of(component)
+            if storage is not None:
+                self._own_storage(storage, owner, _shape(component) or ())
+
+    def _own_storage(
+        self, storage: torch.UntypedStorage, owner: Owner, shape: tuple[int, ...], part: Part | None = None
+    ) -> None:
+        """`part` is what of it is kept; all of it if none is told."""
+        key, nbytes = storage._cdata, storage.nbytes()
+        part = part or (0, nbytes)
         if key in self.owners:
+            self._slices.one_more(key, part, nbytes)
             return
-        nbytes = storage.nbytes()
-        if kind == kinds.VALUE and _NUMEL(tensor) * _ELEMENT_SIZE(tensor) * 2 <= nbytes:
-            kind = kinds.SLICE
-        self.owners[key] = Owner(kind, hold, is_scalar, has_graph)
+        self.owners[key] = self._slices.first(key, owner, part, nbytes)
         self.bytes_of[key] = nbytes
-        self.shapes[key] = tuple(_SHAPE(tensor))
+        self.shapes[key] = shape
         self.live_bytes += nbytes
         if self._has_addresses:
             self.addresses[key] = address_of(storage)
@@ -181,7 +220,7 @@ class Census:
     def _own_tensor(self, tensor: torch.Tensor, hold: Hold) -> None:
         gradients, is_parameter = self._gradients, self._is_parameter(tensor)
         kind = kind_of(hold, is_parameter, gradients.is_leaf(tensor))
-        self._own(tensor, kind, hold, _DIM(tensor) == 0, gradients.node(tensor) is not None)
+        self._own(tensor, kind, hold, _shape(tensor) == (), gradients.node(tensor) is not None)
         gradient = gradients.of(tensor)
         if gradient is not None:
             of = kinds.GRADIENT_OF_PARAMETER if is_parameter else kinds.GRADIENT_OF_INPUT
@@ -191,11 +230,12 @@ class Census:
         # Not `isinstance`: Parameter's own answer to that asks the tensor for an attribute. One of another class has a mark.
         return issubclass(type(tensor), torch.nn.Parameter) or self._walk.read.of(tensor).get("_is_param") is True
 
-    def _own_graph(self, tensor: torch.Tensor, root: Any, hold: Hold) -> None:
+    def _own_graph(self, tensor: torch.Tensor | None, root: Any, hold: Hold) -> None:
+        """What a tensor's node leads to, or a node that is kept itself."""
         gradients = self._gradients
         graph = Hold(hold, "graph", "", gradients.name(root))
-        is_scalar, old = _DIM(tensor) == 0, 0
-        storage = storage_of(tensor)
+        is_scalar, old = tensor is not None and _shape(tensor) == (), 0
+        storage = storage_of(tensor) if tensor is not None else None
         stack = [root]
         while stack and len(self._seen_nodes) < MOST_NODES:
             node = stack.pop()
@@ -234,6 +274,21 @@ class Census:
                 self._walk.add(unpack, step)
         if issubclass(type(node), torch.autograd.function.BackwardCFunction):
             self._walk.attributes(node, graph)
+
+
+def _shape(tensor: torch.Tensor) -> tuple[int, ...] | None:
+    """None of a class that may answer that itself, by code of the program's, and of tensors that have no one shape (nested
+    ones)."""
+    kind = type(tensor)
+    if kind is not torch.Tensor and kind is not torch.nn.Parameter and dispatches(kind):
+        return None
+    try:
+        return tuple(_SHAPE(tensor))
+    except RuntimeError as error:
+        if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+            # Not PyTorch's: what a handler of a signal raises has a frame of its own.
+            raise
+        return None
 
 
 def _values(names: Any) -> list[torch.Tensor]:

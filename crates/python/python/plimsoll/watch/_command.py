@@ -16,6 +16,8 @@ from ._program import Program, import_hook
 FOUND_LEAK = 3
 # From one line of figures to the next.
 LIVE_SECONDS = 10.0
+# Where standard error is kept open besides.
+HIGH_DESCRIPTOR = 255
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:
@@ -51,6 +53,10 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     ours, theirs = divide(arguments, {"--format", "--output", "--every", "--exclude", "--on-oom", "--snapshot"})
     options = parser.parse_args(ours)
     options.program = theirs
+    for file in ("output", "snapshot", "on_oom"):
+        # Of the folder in which it is asked for: a program may go to another.
+        if getattr(options, file):
+            setattr(options, file, os.path.abspath(getattr(options, file)))
     if not options.module and not options.program:
         parser.error("name a program to watch, or a module with -m")
     return options
@@ -98,12 +104,16 @@ class Reporter:
         self.options = options
         self.session: Any = None
         self.is_done = False
+        self._pid = os.getpid()
         self._missing = "watch: the program did not import PyTorch; there was nothing to watch\n"
         # The program may replace or close its own; the report needs the one that was there.
         self._errors, self._errors_are = _kept_errors()
 
     def begin(self) -> None:
-        """Called where the program imports PyTorch: nothing that fails here may fail there."""
+        """Called where the program imports PyTorch: nothing that fails here may fail there. A forked process is not
+        watched."""
+        if not self._is_ours:
+            return
         try:
             self._begin()
         except Exception as error:
@@ -130,12 +140,23 @@ class Reporter:
         if hasattr(signal, "SIGUSR1") and signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL:
             try:
                 signal.signal(signal.SIGUSR1, self._asked)
+                os.register_at_fork(after_in_child=self._leave_child)
             except ValueError:  # PyTorch was imported in another thread
                 pass
 
+    @property
+    def _is_ours(self) -> bool:
+        return os.getpid() == self._pid
+
     def _asked(self, *_: Any) -> None:
-        if self.session.is_ours:
+        if self._is_ours:
             self.session.ask(lambda: self._write(is_final=False))
+
+    def _leave_child(self) -> None:
+        """A forked process is ended by the signal, as it would be without the watch."""
+        with contextlib.suppress(ValueError):  # where it is not the main thread that goes on
+            if signal.getsignal(signal.SIGUSR1) == self._asked:
+                signal.signal(signal.SIGUSR1, signal.SIG_DFL)
 
     def _shortage(self) -> None:
         """Memory has run out, and the error is on its way: written at once, as the process may not live on."""
@@ -188,13 +209,11 @@ class Reporter:
 
     def end(self, error: BaseException | None) -> bool:
         """Writes the last report once, and says whether something leaks."""
-        if self.is_done:
+        if self.is_done or not self._is_ours:
             return False
         self.is_done = True
         if self.session is None:
             self._say(self._missing.encode())
-            return False
-        if not self.session.is_ours:
             return False
         try:
             return self._end(error)
@@ -226,9 +245,21 @@ class Reporter:
 def _kept_errors() -> tuple[int, tuple[int, int] | None]:
     """A descriptor of standard error that stays, and which file it is; none where the program is started without one."""
     try:
-        return os.dup(2), _file_at(2)
+        # A high one: the program's first file gets the number that it gets without us.
+        return _duplicate(2), _file_at(2)
     except OSError:
         return 2, None
+
+
+def _duplicate(descriptor: int) -> int:
+    try:
+        import fcntl
+        import resource
+    except ImportError:  # not a Unix
+        return os.dup(descriptor)
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = HIGH_DESCRIPTOR if most == resource.RLIM_INFINITY else min(most - 1, HIGH_DESCRIPTOR)
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, most)
 
 
 def _file_at(descriptor: int) -> tuple[int, int] | None:
@@ -245,6 +276,12 @@ def main(arguments: list[str]) -> NoReturn:
     reporter = Reporter(options)
     program = Program(options.module, options.program)
     import_hook("torch", reporter.begin)
-    leaks = []
-    program.run(lambda error: leaks.append(reporter.end(error)))
-    program.leave(FOUND_LEAK if options.fail and any(leaks) else 0)
+    status = 0
+
+    def end(error: BaseException | None) -> int:
+        nonlocal status
+        status = FOUND_LEAK if reporter.end(error) and options.fail else status
+        return status
+
+    program.run(end)
+    program.leave(status)

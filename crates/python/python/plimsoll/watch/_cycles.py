@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import types
+import weakref
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 LONGEST_CYCLE = 12
 # Lines of which a storage is followed back where the collector is off.
 MOST_FOLLOWED = 4
+# Tensors of one storage that are followed back.
+MOST_TRIED = 8
 A_CYCLE = "a reference cycle"
 
 
@@ -76,16 +79,26 @@ def _storage_keys() -> Callable[[Any], Any]:
 def describe(keys: set[Any], key_of: Callable[[Any], Any]) -> str:
     """The types on the way from a tensor, whose storage `key_of` tells, back to something already met. Without references kept
     afterwards."""
-    tensor = None
+    # Of one storage all: a view may be in the cycle, and what it is a view of nowhere in Python. Weakly: what holds one
+    # is asked for.
+    tensors: list[weakref.ref[Any]] = []
+    wanted = None
     for candidate in gc.get_objects():
         key = key_of(candidate)
-        if key is not None and key in keys:
-            tensor = candidate
-            break
+        if key is not None and (key == wanted or (wanted is None and key in keys)) and len(tensors) < MOST_TRIED:
+            wanted = key
+            tensors.append(weakref.ref(candidate))
     candidate = None
-    if tensor is None:
-        return A_CYCLE
-    met: list[Any] = [tensor]
+    said = A_CYCLE
+    for weak in tensors:
+        said = _way_back(weak)
+        if said != A_CYCLE:
+            break
+    return said
+
+
+def _way_back(weak: weakref.ref[Any]) -> str:
+    met: list[Any] = [weak()]
     names: list[str] = []
     is_closed = False
     try:
@@ -102,7 +115,6 @@ def describe(keys: set[Any], key_of: Callable[[Any], Any]) -> str:
         return f"{A_CYCLE}: " + " <- ".join(names) if names and is_closed else A_CYCLE
     finally:
         met.clear()
-        tensor = None
 
 
 def _referrer(met: list[Any]) -> Any:

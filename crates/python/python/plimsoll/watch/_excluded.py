@@ -3,6 +3,7 @@ out of the verdict. Tensors are told by their storages, weakly."""
 
 from __future__ import annotations
 
+import weakref
 from typing import Any, Iterable
 
 from ._findings import Finding
@@ -13,7 +14,9 @@ class Excluded:
 
     def __init__(self, what: Iterable[Any] = ()) -> None:
         self._texts: list[str] = []
-        self._storages: list[Any] = []
+        self._storages: list[weakref.ref[Any]] = []
+        # Those of watches that have joined this one.
+        self._others: list[Excluded] = []
         self.add(what)
 
     def add(self, what: Iterable[Any]) -> None:
@@ -23,7 +26,6 @@ class Excluded:
                 self._texts.append(one)
                 continue
             import torch
-            from torch.multiprocessing.reductions import StorageWeakRef
 
             from ._making import storage_of
 
@@ -34,16 +36,27 @@ class Excluded:
                 )
             storage = storage_of(one)
             if storage is not None:
-                self._storages.append(StorageWeakRef(storage))
+                self._storages.append(weakref.ref(storage))
+
+    def include(self, other: Excluded) -> None:
+        """What another one excludes, now or later, is excluded here."""
+        if other not in self._others:
+            self._others.append(other)
 
     def keys(self) -> set[int]:
         """The storages that still live; those that do not are forgotten, as another may take their key."""
-        self._storages = [weak for weak in self._storages if not weak.expired()]
-        return {weak.cdata for weak in self._storages}
+        own: set[int] = set()
+        if self._storages:
+            from ._making import living
+
+            self._storages = [weak for weak in self._storages if living(weak) is not None]
+            own = {storage._cdata for weak in self._storages if (storage := living(weak)) is not None}
+        return own.union(*(other.keys() for other in self._others))
 
     def has(self, finding: Finding) -> bool:
         return self.names(finding.lines, finding.path)
 
     def names(self, lines: list[str], path: list[dict[str, Any]]) -> bool:
         names = {str(step.get("name", "")).strip("'\"") for step in path}
-        return any(text in lines or text in names for text in self._texts)
+        is_own = any(text in lines or text in names for text in self._texts)
+        return is_own or any(other.names(lines, path) for other in self._others)

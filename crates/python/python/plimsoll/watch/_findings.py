@@ -4,6 +4,7 @@ of `plimsoll report` and `plimsoll lint`. It decides nothing about growth; `_ses
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from typing import Any, NamedTuple
 
@@ -61,6 +62,9 @@ class Finding:
     seen_at_step: int = 0
     files: list[str] = dataclasses.field(default_factory=list)
     phase: str = ""
+    # Of graphs that hold storages: their nodes, and what those take on the host besides.
+    nodes_per_step: float = 0.0
+    node_bytes_per_step: float = 0.0
 
     @property
     def holder(self) -> tuple[tuple[str, ...], ...]:
@@ -209,13 +213,14 @@ def as_container(hold: Hold) -> Hold:
     return copied
 
 
-def why(kind: str, hold: Hold, is_scalar: bool, has_graph: bool = False) -> tuple[str, str]:
-    """The cause and the remedy."""
+def why(kind: str, hold: Hold, is_scalar: bool, has_graph: bool = False, is_carried: bool = False) -> tuple[str, str]:
+    """The cause and the remedy; `is_carried` if more and more is held by as many entries of containers."""
     ways = {step.how for step in hold.path()}
     if is_behind_gradient(hold):
         return _GRADIENTS_IN_CONTAINER if is_kept_in_container(hold) else _GRADIENTS
-    if kind in (kinds.ACTIVATION, kinds.NODES) or "graph" in ways or (kind == kinds.VALUE and has_graph):
-        return _graph(kind, hold, is_scalar, ways)
+    is_kept_with_graph = has_graph and kind in (kinds.VALUE, kinds.KEPT_GRADIENT)
+    if kind in (kinds.ACTIVATION, kinds.NODES) or "graph" in ways or is_kept_with_graph:
+        return _graph(hold, is_scalar, is_carried, ways)
     if kind == kinds.LIBRARY and hold.how == "inside" and hold.parent is None:
         return _NOBODY
     if kind in _CAUSES:
@@ -234,7 +239,7 @@ def is_of_graph(cause: str) -> bool:
     return cause.startswith("a graph is kept alive")
 
 
-def _graph(kind: str, hold: Hold, is_scalar: bool, ways: set[str]) -> tuple[str, str]:
+def _graph(hold: Hold, is_scalar: bool, is_carried: bool, ways: set[str]) -> tuple[str, str]:
     if "frame" in ways:
         return _EXCEPTION
     if is_scalar:
@@ -243,7 +248,7 @@ def _graph(kind: str, hold: Hold, is_scalar: bool, ways: set[str]) -> tuple[str,
             "Keep the number, not the tensor: `losses.append(loss.item())`, `total += loss.item()`, or "
             "`loss.detach()`.",
         )
-    if container_of(hold) is None or _is_few_keys(holder_of(hold)):
+    if container_of(hold) is None or (is_carried and entries_of(hold) is not None):
         return (
             "a graph is kept alive by a state that is carried from step to step",
             "Cut the graph between steps: `state = state.detach()` before the next step (each tensor of it), or run under "
@@ -256,10 +261,14 @@ def _graph(kind: str, hold: Hold, is_scalar: bool, ways: set[str]) -> tuple[str,
     )
 
 
-def _is_few_keys(hold: Hold) -> bool:
-    """Whether a name holds a dictionary of a few tensors, which are carried from step to step (averages by name)."""
-    is_dict = hold.how == "entry" and hold.of.lower().endswith("dict") and hold.size <= NAMED_KEYS
-    return is_dict and container_of(hold) is hold.parent
+def entries_of(hold: Hold) -> int | None:
+    """How many tensors the containers on a path have at most, if that are few: averages by name, `(h, c)` of a recurrent
+    network, a list of those of its layers. As many that hold more with each step are carried on; more and more of them are
+    results that are kept."""
+    steps = holder_of(hold).path()
+    count = math.prod(step.size for step in steps if step.how == "entry")
+    is_other = any(step.how in ("key", "cache") for step in steps)
+    return count if count <= NAMED_KEYS and not is_other else None
 
 
 _GRADIENTS = (
@@ -354,6 +363,8 @@ def object_of(finding: Finding, first_told: dict[str, int]) -> dict[str, Any]:
         "note": finding.is_note,
         "bytes_per_step": round(finding.bytes_per_step),
         "objects_per_step": round(finding.objects_per_step, 3),
+        "nodes_per_step": round(finding.nodes_per_step, 3),
+        "node_bytes_per_step": round(finding.node_bytes_per_step),
         "line": finding.line,
         "lines": finding.lines,
         "files": finding.files,

@@ -4,11 +4,14 @@ program's code: a subclass's properties are passed by, and nothing that was save
 
 from __future__ import annotations
 
-from types import TracebackType
+import sys
+import types
+from types import FrameType, TracebackType
 from typing import Any, Iterator
 
 import torch
 
+from ._places import is_given_a_frame
 from ._undisturbed import PATIENCE, Moment
 
 _GRAD = torch.Tensor.grad.__get__
@@ -22,7 +25,18 @@ _ACCUMULATES = "AccumulateGrad"
 # Nodes of functions that programs define. What these set on their context is on the node, and hides methods of
 # the same name: those are asked of the type.
 _OWN_FUNCTIONS = torch.autograd.function.BackwardCFunction
+# Whether what is saved can be read as it is saved.
+_TELLS_DATA = hasattr(torch._C._autograd.SavedTensor, "data")
 _saved_names: dict[type, list[str]] = {}
+_NAMES_OF_CLASS = type.__dict__["__dict__"]
+
+
+def is_node(value: Any) -> bool:
+    """Whether it is a node of a graph: of a function that a program defines, or of PyTorch's own, whose class is C++'s."""
+    kind = type(value)
+    if issubclass(kind, _OWN_FUNCTIONS):
+        return True
+    return type(_NAMES_OF_CLASS.__get__(kind).get("next_functions")) is types.GetSetDescriptorType
 
 
 class Gradients:
@@ -77,6 +91,13 @@ class Gradients:
         for its node."""
         return self._ask(_NODE, tensor, None) if _REQUIRES(tensor) or _IS_VIEW(tensor) else None
 
+    def is_whole_node(self, node: Any) -> bool:
+        """Whether it is in a graph: a function's context may be left of one that is gone, or be of one that runs."""
+        try:
+            return self._may_read() and type(node)._sequence_nr(node) >= 0 and node.next_functions is not None
+        except RuntimeError:
+            return False
+
     def sequence(self, node: Any) -> int:
         """How early a node was made."""
         return type(node)._sequence_nr(node) if self._may_read() else 0
@@ -106,6 +127,9 @@ class Gradients:
         for name in names:
             if not self._may_read():
                 return
+            if not _TELLS_DATA:
+                yield from _unpacked(node, "saved_tensors" if name == "_raw_saved_tensors" else name.removeprefix("_raw"))
+                continue
             try:
                 values = getattr(kind, name).__get__(node)
             except RuntimeError:  # freed by backward
@@ -114,3 +138,32 @@ class Gradients:
                 if value is not None:
                     # `.data` is what was saved, or what a hook packed: it never unpacks.
                     yield name.removeprefix("_raw_"), value.data, value.unpack_hook
+
+
+def _unpacked(node: Any, name: str) -> Iterator[tuple[str, Any, Any]]:
+    """The same of an older PyTorch, which tells no data: what is saved has to be unpacked. A hook of the program's that would do
+    that is stopped before its first line, so of what hooks have packed nothing is told."""
+    if sys.getprofile() is not None:
+        # The program's own would see it.
+        return
+    sys.setprofile(_stop)
+    try:
+        values = getattr(type(node), name).__get__(node)
+    except (RuntimeError, _Stopped):  # freed by backward, written to since, or packed
+        return
+    finally:
+        sys.setprofile(None)
+    for value in values if isinstance(values, (tuple, list)) else (values,):
+        if issubclass(type(value), torch.Tensor):
+            yield name, value, None
+
+
+class _Stopped(Exception):
+    """Instead of a function of the program's."""
+
+
+def _stop(frame: FrameType, event: str, _: Any) -> None:
+    # Handlers of signals go on.
+    if event == "call" and not is_given_a_frame(frame):
+        raise _Stopped
+

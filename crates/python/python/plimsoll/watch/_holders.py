@@ -29,6 +29,8 @@ MOST_ENTRIES = 20_000
 LONGEST_LINK = 4
 # Mappings up to this length name their keys; longer ones are told by their length.
 NAMED_KEYS = 16
+# Numbers beyond it are no names.
+MOST_BITS = 128
 
 _T = TypeVar("_T")
 
@@ -39,6 +41,8 @@ _OPERATORS = ("OpOverload", "OpOverloadPacket", "_OpNamespace", "_Ops")
 
 # Python's functions that have to do with the dictionary of a frame's locals; `vars` only without arguments.
 _ASKS_FOR_LOCALS = {"locals", "vars", "eval", "exec"}
+# What the locals of a function's frame are: a dictionary, from Python 3.13 on a view of their own.
+_VIEW: Any = type((lambda: sys._getframe().f_locals)())
 _asking: dict[types.CodeType, frozenset[str]] = {}
 # Iterators of the interpreter that hold others, or what those have given.
 _ITERATORS = {itertools.cycle, itertools.chain, itertools.islice, itertools.starmap, itertools.takewhile, itertools.dropwhile}
@@ -279,8 +283,12 @@ class Walk:
         names = frame.f_locals
         if names is frame.f_globals:
             return
-        for name, value in list(names.items()):
-            self.add(value, Hold(parent, how, name, frame.f_code.co_name))
+        # `exec` takes mappings of any class, whose own code is not to run.
+        items = _VIEW.items if type(names) is _VIEW else dict.items if issubclass(type(names), dict) else None
+        # A list of them, as a view would be one more who has the dictionary.
+        for name, value in list(items(names)) if items is not None else ():
+            if type(name) is str:
+                self.add(value, Hold(parent, how, name, frame.f_code.co_name))
         # Before 3.13 this dictionary is cached on the frame and would keep its values alive. Who else has it,
         # besides the frame, this name and the question, has got it from the frame.
         if is_cached and sys.getrefcount(names) <= 3:
@@ -333,7 +341,9 @@ class Walk:
         length = len(entries)
         entry, at_key = Hold(hold, "entry", "", of, length), Hold(hold, "key", "", of, length)
         for key, item in entries[-MOST_ENTRIES:]:
-            has_name = length <= NAMED_KEYS and type(key) in (str, int)
+            # Python refuses to write very large numbers.
+            is_short = type(key) is str or (type(key) is int and key.bit_length() <= MOST_BITS)
+            has_name = length <= NAMED_KEYS and is_short
             self.add(item, Hold(hold, "item", repr(key)[:40], of, length) if has_name else entry)
             # Parameters are no one's by being the keys of their state: it goes with them.
             if not hold.is_optimizer_state:

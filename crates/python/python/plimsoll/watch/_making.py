@@ -9,11 +9,11 @@ import contextlib
 import os
 import sys
 import threading
+import weakref
 from types import CodeType, FrameType
 from typing import Any, Iterator
 
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode, _get_current_dispatch_mode_stack
 
 from ._places import Place, is_programs_own, place_of
@@ -35,9 +35,17 @@ KEPT_OLD_ROWS = 16
 MOST_SUM_BYTES = 4096
 _ADD_IN_PLACE = torch.ops.aten.add_.Tensor
 _JOIN = torch.ops.aten.cat.default
+_OPERATOR = type(_JOIN)
+_uses = getattr(torch._C, "_storage_Use_Count", None)
+_WithoutFunctions = torch._C.DisableTorchFunction
 # Where the compiler's calls are, and whose they are.
 _COMPILER = os.path.join(os.path.dirname(torch.__file__), "_dynamo", "eval_frame.py")
 _CALL = "_TorchDynamoContext."
+# What sparse tensors consist of, by layout.
+_T = torch.Tensor
+_PARTS: dict[Any, tuple[Any, ...]] = {torch.sparse_coo: (_T._indices, _T._values)}
+_PARTS |= dict.fromkeys((torch.sparse_csr, torch.sparse_bsr), (_T.crow_indices, _T.col_indices, _T.values))
+_PARTS |= dict.fromkeys((torch.sparse_csc, torch.sparse_bsc), (_T.ccol_indices, _T.row_indices, _T.values))
 # By these the dispatcher knows that a mode is on; an older PyTorch may not name them.
 _MODE_KEYS = [getattr(torch._C.DispatchKey, name, None) for name in ("Python", "PythonTLSSnapshot")]
 
@@ -55,7 +63,9 @@ class Row:
     def __init__(
         self, storage: torch.UntypedStorage, nbytes: int, place: Place | None, step: int, epoch: int, phase: str = ""
     ):
-        self.weak = StorageWeakRef(storage)
+        # PyTorch's own weak reference has a `__del__` in Python, in which an error that the program's handler of a
+        # signal raises would be lost.
+        self.weak = weakref.ref(storage)
         self.key = storage._cdata
         self.bytes = nbytes
         self.place = place
@@ -66,18 +76,45 @@ class Row:
         self.phase = phase
 
     def is_alive(self) -> bool:
-        return not self.weak.expired()
+        return living(self.weak) is not None
+
+
+def living(weak: weakref.ref[Any]) -> Any:
+    """The storage, if it lives. In an older PyTorch (2.4) its object may be there for longer: as long as others, such as the
+    loaders' cache of shared memory, have weak references of PyTorch's own."""
+    storage = weak()
+    return storage if storage is not None and (_uses is None or _uses(storage._cdata) > 0) else None
 
 
 def storage_of(tensor: torch.Tensor) -> torch.UntypedStorage | None:
     """The storage behind a tensor if it has bytes: wrappers, sparse and meta tensors have none of their own."""
     try:
-        # PyTorch's own: a subclass may define it otherwise.
-        storage = torch.Tensor.untyped_storage(tensor)
-        # A fake tensor says another device than its storage.
-        return storage if storage.nbytes() and storage.device.type != "meta" else None
-    except Exception:  # NotImplementedError, RuntimeError, or whatever a subclass raises
+        # PyTorch's own, and no subclass or mode of the program's is asked: either may define it otherwise.
+        with _WithoutFunctions():
+            storage = torch.Tensor.untyped_storage(tensor)
+        return storage if has_bytes(storage) else None
+    except RuntimeError as error:
+        if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+            # Not PyTorch's: what a handler of a signal raises has a frame of its own.
+            raise
         return None
+
+
+def has_bytes(storage: torch.UntypedStorage) -> bool:
+    # A fake tensor says another device than its storage.
+    return bool(storage.nbytes()) and storage.device.type != "meta"
+
+
+def parts_of_sparse(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """The tensors that a sparse tensor consists of, which have storages; of others none. Neither autograd nor a mode of the
+    program hears of the question."""
+    if type(tensor) is not torch.Tensor and type(tensor) is not torch.nn.Parameter:
+        return []
+    with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch(), torch._C._AutoDispatchBelowAutograd():
+        try:
+            return [of(tensor) for of in _PARTS.get(torch.Tensor.layout.__get__(tensor), ())]
+        except RuntimeError:  # within `torch.func`, whose wrappers are of this type too
+            return []
 
 
 def address_of(storage: torch.UntypedStorage) -> tuple[str, int] | None:
@@ -109,17 +146,26 @@ class _Noting(TorchDispatchMode):  # type: ignore[misc]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         making = self.making
+        makes = making.makes.get(func)
+        if makes is None:
+            makes = making.learn(func)
         try:
-            result = func(*args, **kwargs) if kwargs else func(*args)
+            # What tensors and modes of the program have for functions was asked before the operation came here. In
+            # operators of its own its code may run, and finds them on as it does alone.
+            if making.foreign and func in making.foreign:
+                result = func(*args, **kwargs) if kwargs else func(*args)
+            else:
+                with _WithoutFunctions():
+                    result = func._op(*args, **kwargs) if kwargs else func._op(*args)
         except (RuntimeError, MemoryError) as error:
             if making.on_error is not None:
                 making.on_error(error)
             raise
         # Half of the operations make nothing, and this is all that they pay.
-        if making.is_noting and (making.makes.get(func) is not False or func is _ADD_IN_PLACE):
+        if making.is_noting and (makes or func is _ADD_IN_PLACE):
             try:
                 # On the threads of a device's backward there is no frame below.
-                making.note(func, result, sys._getframe().f_back, args)
+                making.note(func, result, sys._getframe().f_back, args, makes)
             except Exception as error:  # the program goes on whatever happens here
                 if is_programs_own(error):
                     raise
@@ -159,21 +205,32 @@ class Making:
         self.added_to: dict[int, Row] = {}
         # Whether an operation can make memory, of those that were met.
         self.makes: dict[Any, bool] = {}
+        # Those of them that are not PyTorch's own.
+        self.foreign: set[Any] = set()
         self._since = 0
         self.is_between = False
 
-    def note(self, func: Any, result: Any, frame: Any, args: Any) -> None:
-        makes = self.makes.get(func)
-        if makes is None:
-            makes = self.makes[func] = _makes_memory(func)
+    def learn(self, func: Any) -> bool:
+        """Whether an operation can make memory, when it is met for the first time."""
+        if type(func) is not _OPERATOR or func.namespace != "aten":
+            self.foreign.add(func)
+        makes = self.makes[func] = _makes_memory(func)
+        return makes
+
+    def note(self, func: Any, result: Any, frame: Any, args: Any, makes: bool) -> None:
         if func is _ADD_IN_PLACE:
             self._note_sum(result, frame)
         if not makes or (frame is not None and frame.f_code.co_filename == _STORAGES):
             return
         place: Place | None = None
         for tensor in result if isinstance(result, (tuple, list)) else (result,):
-            storage = storage_of(tensor) if isinstance(tensor, torch.Tensor) else None
+            if not isinstance(tensor, torch.Tensor):
+                continue
+            storage = storage_of(tensor)
             if storage is None:
+                parts = parts_of_sparse(tensor)
+                if parts:
+                    self.note(func, parts, frame, args, makes)
                 continue
             known = self.rows.get(storage._cdata)
             if known is not None and known.is_alive():
@@ -343,7 +400,8 @@ class Making:
         return gone
 
 
-leave_alone(torch, Making.note)
+for _part in (Making.learn, Making.note):
+    leave_alone(torch, _part)
 
 
 def _graph_task() -> int:

@@ -15,6 +15,7 @@ from ._findings import (
     Owner,
     as_container,
     container_of,
+    entries_of,
     holder_of,
     is_behind_gradient,
     is_kept_in_container,
@@ -48,6 +49,8 @@ class Group:
         self.phases: collections.Counter[str] = collections.Counter()
         self.owners: dict[str, Owner] = {}
         self.keys: set[Any] = set()
+        # In which what it keeps was made.
+        self._steps: set[int] = set()
         self._names: set[str] = set()
         self.shared_with: list[Hold] = []
         self.objects_per_step = 0.0
@@ -68,6 +71,7 @@ class Group:
             self.behind_gradient = owner
         self._names.add(next((step.name for step in owner.hold.path() if step.how == "item"), ""))
         self.keys.add(row.key)
+        self._steps.add(row.step)
         self.objects_per_step += 1 / suspect.judged_steps
         self.is_judged_enough = self.is_judged_enough or suspect.judged_steps >= VERDICT_STEPS
 
@@ -79,6 +83,7 @@ class Group:
         self.phases.update(other.phases)
         self.owners = {**other.owners, **self.owners}
         self.keys |= other.keys
+        self._steps |= other._steps
         self._names |= other._names
         self.objects_per_step += other.objects_per_step
         self.is_judged_enough = self.is_judged_enough or other.is_judged_enough
@@ -87,6 +92,10 @@ class Group:
     def belongs(self) -> bool:
         """Whether it is what each parameter has one of."""
         return set(self.kinds) <= {kinds.OPTIMIZER_STATE, kinds.GRADIENT_OF_PARAMETER}
+
+    def is_carried(self, hold: Hold) -> bool:
+        """Whether it was made in more steps than its containers have entries."""
+        return len(self._steps) > (entries_of(hold) or 0)
 
     @property
     def bytes_per_step(self) -> float:
@@ -167,10 +176,12 @@ def finding_of(group: Group, others: list[Hold], step: int) -> Finding | None:
     if group.bytes_per_step < TOLERATED_BYTES:
         return None
     kind, owner = group.owner()
+    whole, others = _with_keys(owner.hold, others)
+    owner = owner._replace(hold=whole)
     if group.belongs and not _is_made_anew(group.owners[kind].hold):
         return None
     lines = group.places()
-    cause, remedy = why(kind, owner.hold, owner.is_scalar, owner.has_graph)
+    cause, remedy = why(kind, owner.hold, owner.is_scalar, owner.has_graph, group.is_carried(owner.hold))
     if is_of_graph(cause) and group.behind_gradient is not None:
         # To let go of the tensors is not enough where gradients of inputs lead back to them.
         cause, remedy = why(kind, group.behind_gradient.hold, False)
@@ -200,9 +211,25 @@ def _also(shared: list[Hold], others: list[Hold]) -> list[tuple[str, list[dict[s
 
 
 def nodes_finding(growing: GrowingNodes, others: list[Hold], step: int) -> Finding:
-    finding = _at(_of_holder(growing, growing.owner, kinds.NODES, growing.nodes_per_step, step), growing.line)
+    of_holder = _of_holder(growing, growing.owner, kinds.NODES, growing.nodes_per_step, step, growing.is_carried)
+    finding = _at(of_holder, growing.line)
     finding.also_held_by = [(words_of(hold), steps_of(hold)) for hold in others]
     return finding
+
+
+def add_nodes(named: list[Finding], found: Iterable[Finding]) -> None:
+    """Adds findings of graph nodes to those that are named: who holds storages too is told once, with the nodes besides."""
+    told = {holder: finding for finding in named for holder in finding.holders}
+    for finding in found:
+        known = told.get(finding.holder)
+        if known is None:
+            named.append(finding)
+        else:
+            known.nodes_per_step += finding.objects_per_step
+            known.node_bytes_per_step += finding.bytes_per_step
+            if known.node_bytes_per_step > known.bytes_per_step and not is_of_graph(known.cause):
+                # The graphs are most of it.
+                known.cause, known.remedy = finding.cause, finding.remedy
 
 
 def cycle_finding(held: list[tuple[Suspect, Any]], said: str, step: int) -> tuple[Finding | None, set[Place | None]]:
@@ -225,7 +252,7 @@ def cycle_finding(held: list[tuple[Suspect, Any]], said: str, step: int) -> tupl
 
 def unseen_finding(growing: Any, step: int) -> Finding:
     """Of a holder whose gains no window saw being made: the line is not known."""
-    return _of_holder(growing, growing.owner, growing.owner.kind, growing.storages_per_step, step)
+    return _of_holder(growing, growing.owner, growing.owner.kind, growing.storages_per_step, step, growing.is_carried)
 
 
 def unnamed_finding(suspect: Suspect, step: int) -> Finding:
@@ -261,9 +288,11 @@ def _at(finding: Finding, place: Place | None) -> Finding:
     return finding
 
 
-def _of_holder(growing: Any, owner: Owner, kind: str, objects_per_step: float, step: int) -> Finding:
+def _of_holder(
+    growing: Any, owner: Owner, kind: str, objects_per_step: float, step: int, is_carried: bool = False
+) -> Finding:
     """What is known of a holder by its censuses alone."""
-    cause, remedy = why(kind, owner.hold, owner.is_scalar, owner.has_graph)
+    cause, remedy = why(kind, owner.hold, owner.is_scalar, owner.has_graph, is_carried)
     return Finding(
         bytes_per_step=growing.bytes_per_step,
         objects_per_step=objects_per_step,
@@ -342,20 +371,34 @@ def others_of(group: Group, look: Any) -> list[Hold]:
 
 def others_of_nodes(growing: GrowingNodes, look: Any, before: dict[Any, tuple[int, Owner | None, Any]]) -> list[Hold]:
     """Who else holds the same graph: whose nodes become more where the named holders are passed by. `before` is what each had
-    beside them, as every node is counted once."""
+    beside them, as every node is counted once. What remains under the named holder's own edge is another's: gradients of
+    modules are counted together."""
+    beside = {edge: count for edge, (count, _, _) in before.items() if edge != growing.edge}
 
     def left(census: Any) -> Hold | None:
-        more = ((count - before.get(edge, (0, None, ()))[0], owner) for edge, (count, owner, _) in census.nodes.items())
+        more = ((count - beside.get(edge, 0), owner) for edge, (count, owner, _) in census.nodes.items())
         gained, owner = max(more, key=lambda found: found[0], default=(0, None))
         return owner.hold if owner is not None and gained * 2 >= growing.nodes else None
 
     return _others([growing.owner.hold], left, look)
 
 
+def _is_same(one: Hold, other: Hold) -> bool:
+    """Whether two paths are told together."""
+    return bool(key_of(holder_of(one)) == key_of(holder_of(other)))
+
+
+def _with_keys(hold: Hold, others: list[Hold]) -> tuple[Hold, list[Hold]]:
+    """A holder as one of many keys, where other keys of its dictionary hold the same, and who else holds it."""
+    apart = [other for other in others if not _is_same(hold, other)]
+    return (hold if len(apart) == len(others) else as_container(hold)), apart
+
+
 def _others(holds: list[Hold], left: Callable[[Any], Hold | None], look: Any) -> list[Hold]:
     """What a census without the named holders still finds; `look(skip, edges)` takes one."""
     skip: set[int] = set()
     edges: set[Any] = set()
+    named = holds
     found: list[Hold] = []
     for _ in range(MOST_OTHERS):
         for hold in holds:
@@ -371,16 +414,26 @@ def _others(holds: list[Hold], left: Callable[[Any], Hold | None], look: Any) ->
         still = left(look(skip, edges))
         if still is None:
             break
+        if any(_is_same(still, known) for known in (*named, *found)):
+            # Under another key of the same dictionary: all of it is to be let go of.
+            still = as_container(still)
         found.append(still)
         holds = [still]
     return found
 
 
-def is_one_pass(finding: Finding) -> bool:
+def is_one_pass(finding: Finding, of_loader: bool) -> bool:
     """Values that a loop gathers in a list of its own, over one pass and without learning: that may be its
-    purpose. Nobody gathers graphs on purpose."""
+    purpose. Nobody gathers graphs on purpose. Over a loader, which tells that it is a pass, they may be gathered in lists by
+    name, on an object, in pairs or as arrays. What a loop that only calls a module has so may be a server's cache."""
     ways = [step["how"] for step in finding.path]
-    return finding.kind == kinds.VALUE and not is_of_graph(finding.cause) and ways in (["local", "entry"], ["global", "entry"])
+    if finding.kind != kinds.VALUE or is_of_graph(finding.cause) or ways[:1] not in (["local"], ["global"]):
+        return False
+    return ways[1:] == ["entry"] or (of_loader and all(_is_gathering(step) for step in finding.path[1:]))
+
+
+def _is_gathering(step: dict[str, Any]) -> bool:
+    return step["how"] in ("item", "entry", "attribute") or (step["how"], step.get("of")) == ("inside", "ndarray")
 
 
 def bound_of(hold: Hold) -> int | None:

@@ -3,13 +3,11 @@ the words are those of `_render.py`."""
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
 from ._findings import Finding
-from ._kinds import NODES
 from ._levels import meaning
-from ._render import levels_of, notes, size
+from ._render import amount, levels_of, notes, size
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b2733; --paper: #fbfaf7; --line: #d8d5cc; --bar: #3b7ea1; --bad: #b3402a; }
@@ -32,12 +30,17 @@ th, td { text-align: left; padding: 0.15rem 0.6rem 0.15rem 0; border-bottom: 1px
 td.number, th.number { text-align: right; white-space: nowrap; }
 """
 
+_ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
+
+
+def escape(text: str) -> str:
+    """Not Python's `html`: it is imported late, when a program may have a module of that name."""
+    return text.translate(_ESCAPED)
+
 
 def _finding(finding: Finding, is_final: bool) -> str:
     is_leak = finding.is_verdict and not finding.is_note
     says = ("grows" if is_leak else "note: grew") if is_final else "growing so far:"
-    count = f"{finding.objects_per_step:.3g}"
-    objects = f"{count} {'node' if finding.kind == NODES else 'storage'}{'' if count == '1' else 's'}"
     rows = [
         ("line", ", ".join(f"<code>{escape(line)}</code>" for line in finding.lines) or escape(finding.line)),
         ("kind", escape(finding.kind)),
@@ -49,7 +52,7 @@ def _finding(finding: Finding, is_final: bool) -> str:
         *([("note", "bounded, or gathered in one pass: told, and not counted")] if finding.is_note else []),
     ]
     facts = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)
-    heading = f"{says} {size(finding.bytes_per_step)} a step ({objects})"
+    heading = f"{says} {amount(finding)}"
     return f'<article class="{"leak" if is_leak else "note"}"><h2>{heading}</h2><dl>{facts}</dl></article>'
 
 

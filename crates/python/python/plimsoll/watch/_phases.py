@@ -12,6 +12,7 @@ from typing import Any, Callable, NamedTuple
 import torch
 
 from ._making import Making
+from ._passing import pass_by
 from ._places import is_programs_own
 from ._step_hooks import put_in
 from ._uncompiled import leave_alone
@@ -83,6 +84,7 @@ class Phases:
 
         # The compiler sees the call itself.
         followed._torchdynamo_inline = call  # type: ignore[attr-defined]
+        pass_by(followed)
         leave_alone(torch, followed, and_calls=False)
         setattr(torch.autograd, name, followed)
         self._undo.append(undo)

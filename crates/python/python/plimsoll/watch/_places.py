@@ -3,13 +3,15 @@ file and keeps no frame alive; `_making.py` notes a place for every storage."""
 
 from __future__ import annotations
 
+import inspect
 import os
 import signal
 import site
 import sys
 import sysconfig
 import threading
-from types import CodeType, FrameType, TracebackType
+from importlib.machinery import ModuleSpec
+from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import NamedTuple
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -33,14 +35,34 @@ LIBRARIES = _library_folders()
 # What stands for a file where there is none: Python's own modules, and code that PyTorch's compiler has written.
 _WRITTEN = ("<frozen", "<eval_with_key>")
 _user_files: dict[str, bool] = {}
+# Where packages are installed, and what of it is the program.
+_SITES = tuple(folder for folder in LIBRARIES if os.path.basename(os.path.dirname(folder)).endswith("-packages"))
+_of_program: set[str] = set()
+# They start programs, and are none.
+_NEVER = ("torch", "plimsoll", "pytest")
 
 
 def is_user_file(name: str) -> bool:
     """Whether a source file belongs to the program rather than to Python, a package or the watch."""
     known = _user_files.get(name)
     if known is None:
-        known = _user_files[name] = not name.startswith((*_WRITTEN, _HERE, *LIBRARIES))
+        is_installed = name.startswith(LIBRARIES) and not name.startswith(tuple(_of_program))
+        known = _user_files[name] = not is_installed and not name.startswith((*_WRITTEN, _HERE))
     return known
+
+
+def follow_program() -> None:
+    """A program may be an installed package itself: what `-m` runs is the user's, with all of its package."""
+    main = sys.modules.get("__main__")
+    names = vars(main) if type(main) is ModuleType else {}
+    spec, file = names.get("__spec__"), names.get("__file__")
+    name = spec.name if type(spec) is ModuleSpec else ""
+    if type(file) is not str or not file.startswith(_SITES) or name.partition(".")[0] in _NEVER:
+        return
+    for _ in range(name.count(".")):
+        file = os.path.dirname(file)
+    _of_program.add(os.path.join(file, "") if "." in name else file)
+    _user_files.clear()
 
 
 def is_user_code(code: CodeType) -> bool:
@@ -50,21 +72,28 @@ def is_user_code(code: CodeType) -> bool:
 
 
 def is_programs_own(error: BaseException) -> bool:
-    """Whether an error that was raised while the watch ran comes of the program: its handler of a signal ran meanwhile. The watch
-    runs nothing else of it."""
+    """Whether an error that was raised while the watch ran comes of the program's handler of a signal, which ran meanwhile. Other
+    code of the program's is not to run here: what that raises is an error of the watch's."""
     traceback: TracebackType | None = error.__traceback__
     codes = None
     while traceback is not None:
-        code = traceback.tb_frame.f_code
-        if is_user_code(code):
-            return True
+        frame = traceback.tb_frame
         if codes is None:
             handlers = (signal.getsignal(number) for number in signal.valid_signals())
             codes = [getattr(getattr(one, "__func__", one), "__code__", None) for one in handlers if callable(one)]
-        if any(code is one for one in codes):
+        if any(frame.f_code is one for one in codes) or (is_user_code(frame.f_code) and is_given_a_frame(frame)):
             return True
         traceback = traceback.tb_next
     return False
+
+
+def is_given_a_frame(frame: FrameType) -> bool:
+    """Whether a function was called as handlers of signals are: it may be an object's, or have taken itself off."""
+    code, names = frame.f_code, frame.f_locals
+    count = code.co_argcount + bool(code.co_flags & inspect.CO_VARARGS)
+    given = [names[name] for name in code.co_varnames[: count + code.co_kwonlyargcount] if name in names]
+    given += [one for many in given if type(many) is tuple for one in many]
+    return any(type(one) is FrameType for one in given)
 
 
 class Place(NamedTuple):

@@ -4,6 +4,7 @@ and exit status are what they would be. It knows nothing of watching."""
 from __future__ import annotations
 
 import builtins
+import contextlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -14,6 +15,8 @@ import sys
 import types
 from typing import Any, Callable, NoReturn
 
+from ._passing import FILE
+
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -23,22 +26,24 @@ class Program:
 
     def __init__(self, module: str | None, arguments: list[str], here: str = _HERE):
         """`here` is the folder whose frames tracebacks leave out."""
-        self._ours = (_HERE, here)
+        self._ours = (_HERE, here, FILE)
         self.module = module
         self.arguments = arguments
         self._error: BaseException | None = None
         # Whether it ends by `os._exit`, after which nothing more runs.
         self.is_leaving = False
 
-    def run(self, at_end: Callable[[BaseException | None], None]) -> None:
+    def run(self, at_end: Callable[[BaseException | None], int | None]) -> None:
         """Runs it to its end, however that comes, then calls `at_end` with the error that ended it, if one did: also
-        where the program calls `os._exit`."""
+        where the program calls `os._exit`. What `at_end` gives is the status of one that leaves so and has succeeded."""
         leave, pid = os._exit, os.getpid()
 
         def leave_after_report(status: int) -> NoReturn:
             if os.getpid() == pid:
                 self.is_leaving = True
-                at_end(None)
+                instead = at_end(None)
+                # What is no number `os._exit` refuses itself.
+                status = instead if instead and type(status) is int and not status else status
             leave(status)
 
         os._exit = leave_after_report
@@ -71,7 +76,8 @@ class Program:
             runpy.run_path(path, run_name="__main__")
             return
         sys.path[0] = os.path.dirname(os.path.realpath(path))
-        path = os.path.abspath(path)
+        # As Python has it: with the `..` that are in it.
+        path = os.path.join(os.getcwd(), path)
         with io.open_code(path) as file:
             source = file.read()
         main = types.ModuleType("__main__")
@@ -99,19 +105,42 @@ class Program:
             if isinstance(error.code, (int, type(None))):
                 close()
                 sys.exit(error.code or status)
-            # What Python itself would print at the very end.
-            print(error.code, file=sys.stderr)
+            _say(error.code)
+            _say("\n")
             close()
             sys.exit(1)
         _leave_out(error, self._ours, set())
-        sys.excepthook(type(error), error, error.__traceback__)
-        close()
+        try:
+            self._tell(error)
+        finally:
+            close()
         if isinstance(error, KeyboardInterrupt):
             # Python waits for threads, calls what is to be called at the end, and ends by the signal itself, so that a shell sees
             # it. The traceback is told already.
             sys.excepthook = lambda *_: None
             raise error
         sys.exit(1)
+
+    def _tell(self, error: BaseException) -> None:
+        """By the program's own hook, and as Python does where that fails."""
+        try:
+            sys.excepthook(type(error), error, error.__traceback__)
+        except SystemExit:
+            raise
+        except BaseException as failed:
+            _leave_out(failed, self._ours, set())
+            for said, one in (("Error in sys.excepthook:\n", failed), ("\nOriginal exception was:\n", error)):
+                _say(said)
+                sys.__excepthook__(type(one), one, one.__traceback__)
+
+
+def _say(text: Any) -> None:
+    """As Python says something at the very end, also where the program has taken its standard error away."""
+    stream = sys.stderr if sys.stderr is not None else sys.__stderr__
+    if stream is not None:
+        # The stream may be closed, and a program's own object fail when it is asked for its text: Python goes on.
+        with contextlib.suppress(Exception):
+            stream.write(str(text))
 
 
 def _is_source(path: str) -> bool:

@@ -28,10 +28,19 @@ def size(count: float) -> str:
     raise AssertionError("unreachable")
 
 
-def finding_lines(finding: Finding, verdict: str) -> list[str]:
-    """One finding, 80 columns wide."""
+def amount(finding: Finding) -> str:
+    """How much it grows: `16.1 KiB a step (3 storages)`."""
     count = f"{finding.objects_per_step:.3g}"
     objects = f"{count} {'node' if finding.kind == NODES else 'storage'}{'' if count == '1' else 's'}"
+    said = f"{size(finding.bytes_per_step)} a step ({objects})"
+    if finding.nodes_per_step:
+        nodes = f"{finding.nodes_per_step:.3g} graph node{'' if finding.nodes_per_step == 1 else 's'}"
+        said += f", and {size(finding.node_bytes_per_step)} on the host ({nodes})"
+    return said
+
+
+def finding_lines(finding: Finding, verdict: str) -> list[str]:
+    """One finding, 80 columns wide."""
     others = f" (and {', '.join(finding.lines[1:])})" if len(finding.lines) > 1 else ""
     rows = [
         ("line", finding.line + others),
@@ -42,7 +51,7 @@ def finding_lines(finding: Finding, verdict: str) -> list[str]:
         ("cause", finding.cause),
         ("remedy", finding.remedy),
     ]
-    lines = [f"  {verdict} {size(finding.bytes_per_step)} a step ({objects})"]
+    lines = [f"  {verdict} {amount(finding)}"]
     for name, value in rows:
         lines += textwrap.wrap(
             value, WIDTH, initial_indent=f"    {name:8} ", subsequent_indent=" " * 13, break_long_words=False
@@ -63,9 +72,9 @@ def notes(session: Any, is_final: bool) -> list[str]:
     if not session.steps.count and _names_plimsoll():
         said.append("it watches PyTorch's tensors; those of Plimsoll are watched by `plimsoll.LeakWatch()`")
     each = session.levels.resident.growth_per_step()
-    told = sum(finding.bytes_per_step for finding in session.findings)
+    told = sum(finding.bytes_per_step + finding.node_bytes_per_step for finding in session.findings)
     if each > 2 * told and not session.put_off:
-        rest = "not tensors (Python objects, a library, fragmentation)"
+        rest = "made in steps that were not noted, or not tensors (Python objects, a library, fragmentation)"
         # What the optimizers of other threads leave behind is counted by nobody.
         rest = f"made in other threads that learn, or {rest}" if session.steps.learns_elsewhere else rest
         said.append(f"the process grows by {size(each)} a step, of which tensors explain {size(told)}: the rest is {rest}")

@@ -8,11 +8,10 @@ import collections
 import functools
 import gc
 import os
-import statistics
 import threading
 import time
 import weakref
-from typing import Any, Callable
+from typing import Any, Callable, Iterable
 
 from torch._C._autograd import _get_sequence_nr
 
@@ -29,6 +28,7 @@ from ._making import WINDOW_STEPS, Making, Row
 from ._naming import (
     Iterators,
     Libraries,
+    add_nodes,
     cycle_finding,
     finding_of,
     grouped,
@@ -43,12 +43,12 @@ from ._naming import (
     unseen_finding,
 )
 from ._nodes import Nodes
-from ._places import Place, is_programs_own
+from ._places import Place, follow_program, is_programs_own
 from ._out_of_memory import Shortages
 from ._phases import Phase, Phases
 from ._put_off import NotWhole, PutOff
 from ._snapshot import Snapshot
-from ._steps import OPTIMIZER, Steps
+from ._steps import LOADER, OPTIMIZER, Steps
 from ._undisturbed import PATIENCE, Moment
 from ._unseen import Unseen
 from ._windows import Windows
@@ -141,6 +141,7 @@ class Session:
 
     def start(self) -> Session:
         self.is_running = True
+        follow_program()
         if self.phases is not None:
             # Before the steps: a phase's end comes before what is done at the end of a step.
             self.phases.start()
@@ -276,9 +277,12 @@ class Session:
                 self.on_findings(step)
             if self.live is not None:
                 self.live.step_ended(step, lambda: self._census(has_modules=True, must_be_whole=False))
-        if not self.windows.tick(step):
-            if self.making.trouble or not self.making.is_elsewhere:
-                self._limit(self.making.trouble or self.making.refused)
+        is_open = self.windows.tick(step)
+        if self.making.trouble:
+            # Also where it was within a window, and the next one could be opened.
+            self._limit(self.making.trouble)
+        elif not is_open and not self.making.is_elsewhere:
+            self._limit(self.making.refused)
         if self.windows.alarmed:
             # Small results may hold large graphs: count nodes now and after the window.
             self._census_at |= {step + 1, step + WINDOW_STEPS}
@@ -484,8 +488,8 @@ class Session:
                 finding = finding_of(group, others, step)
                 if finding is not None:
                     named.append(finding)
+        add_nodes(named, self._nodes_found(step, took < SLOW_SECONDS, census.nodes))
         for found in (
-            self._nodes_found(step, took < SLOW_SECONDS, census.nodes),
             [unseen_finding(growing, step) for growing in self.unseen.growing()],
             [longer_finding(growing, step) for growing in self.lengthening.growing()],
         ):
@@ -557,6 +561,22 @@ class Session:
         """Judges at once, for a report during the run."""
         self._enter(self._judge_and_look, waits=True)
 
+    def take_in(self, excluded: Excluded) -> None:
+        """A watch of the program's own begins within this one: what it watches is looked at as closely as a run that begins."""
+        step = self.steps.count
+        self.excluded.include(excluded)
+        self.growth.warm_up(step)
+        self.windows.begin_anew(step)
+        self.windows.look_often()
+        self._census_at |= {step + after for after in FIRST_CENSUSES}
+        self.steps.quiet_until = 0
+
+    def findings_now(self) -> list[Finding]:
+        """What is found, judged as at the end of a run."""
+        self.look_now()
+        self._finish()
+        return self.findings
+
     def take_snapshot(self, error: BaseException | None = None) -> Snapshot:
         """What is alive now, for the end of a run: the frames that an error went through are still there with it. A run
         that ended well has let its functions' locals go, so what its latest look saw is told."""
@@ -572,7 +592,7 @@ class Session:
         if self.steps.rank >= OPTIMIZER or self.steps.epochs > 1 or self.steps.has_learnt:
             return
         for finding in self._found:
-            if finding.cause == LONGER[0] or is_one_pass(finding):
+            if finding.cause == LONGER[0] or is_one_pass(finding, self.steps.rank == LOADER):
                 finding.is_note = True
                 finding.is_verdict = False
 
@@ -584,9 +604,16 @@ class Session:
         """What the watch took: its own time at step boundaries, and what noted steps took longer than others. By medians: the
         first step, and one in which the program waits or evaluates, would be taken for the watch's doing."""
         noted, plain = self._latest[True], self._latest[False]
-        slower = statistics.median(noted) - statistics.median(plain) if noted and plain else 0.0
+        slower = _middle(noted) - _middle(plain) if noted and plain else 0.0
         return self.own_seconds + self._durations[True][0] * max(slower, 0.0)
 
     @property
     def watched_seconds(self) -> float:
         return self.own_seconds + sum(seconds for _, seconds in self._durations.values())
+
+
+def _middle(values: Iterable[float]) -> float:
+    """The median. Not Python's `statistics`: it is imported late, when a program may have a module of that name."""
+    ordered = sorted(values)
+    half = len(ordered) // 2
+    return (ordered[half] + ordered[~half]) / 2

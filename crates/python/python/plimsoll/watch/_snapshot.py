@@ -13,7 +13,7 @@ import torch
 from . import _kinds as kinds
 from ._census import Census
 from ._findings import words_of
-from ._making import Row, address_of
+from ._making import Row, address_of, living
 
 _CATEGORIES = {
     kinds.PARAMETER: "parameter",
@@ -74,7 +74,7 @@ def _living(census: Census, rows: dict[int, Row]) -> list[Living]:
     for key, row in list(rows.items()):
         # Alive, and no name leads to it.
         if key not in census.owners:
-            storage = torch.UntypedStorage._new_with_weak_ptr(row.weak.cdata)
+            storage = living(row.weak)
             where = address_of(storage) if storage is not None else None
             del storage
             if where is not None:

@@ -15,7 +15,8 @@ import types
 import weakref
 from typing import Any, Callable
 
-from ._attributes import attributes_of, class_dicts
+from ._attributes import attributes_of, class_dicts, dispatches
+from ._passing import pass_by
 from ._places import is_programs_own, place_of_waiting
 from ._step_hooks import put_in
 from ._uncompiled import leave_alone
@@ -257,7 +258,7 @@ class Steps:
         if type(parameters) is not list or not parameters:
             return 0, ()
         tensor, first = self._framework.Tensor, parameters[0]
-        if not issubclass(type(first), tensor):
+        if not issubclass(type(first), tensor) or dispatches(type(first)):
             return len(parameters), ()
         disabled = getattr(getattr(self._framework, "_C", None), "DisableTorchFunction", contextlib.nullcontext)
         with disabled():
@@ -281,6 +282,7 @@ class Steps:
                 self._loaders.append(weakref.ref(loader))
             return batch
 
+        pass_by(counted)
         leave_alone(self._framework, counted, and_calls=False)
 
         def undo() -> None:
@@ -309,6 +311,7 @@ class Steps:
 
         # The compiler sees the call itself, so that what it makes is the same as without a watch.
         counted._torchdynamo_inline = call  # type: ignore[attr-defined]
+        pass_by(counted)
         leave_alone(self._framework, counted, and_calls=False)
 
         def undo() -> None:
@@ -336,6 +339,7 @@ class Steps:
             return result
 
         counted._torchdynamo_inline = backward  # type: ignore[attr-defined]
+        pass_by(counted)
         leave_alone(self._framework, counted, and_calls=False)
 
         def undo() -> None:

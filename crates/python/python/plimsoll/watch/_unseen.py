@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from . import _kinds as kinds
 from ._census import Census
-from ._findings import Owner, container_of, holder_of
+from ._findings import Owner, as_container, container_of, entries_of, holder_of
 from ._growth import PATIENCE, TOLERATED_BYTES
+from ._holders import Hold
 from ._making import Making
 from ._naming import key_of
 
@@ -29,13 +30,24 @@ class GrowingHolder(NamedTuple):
     bytes_per_step: float
     storages_per_step: float
     is_steady: bool
+    # Whether as many entries of containers as before hold more of them.
+    is_carried: bool
+
+
+class _Look(NamedTuple):
+    """What one census has seen of a holder."""
+
+    step: int
+    bytes: int
+    storages: int
+    entries: int | None
 
 
 class Unseen:
     """How many bytes each container has had that no window saw being made."""
 
     def __init__(self) -> None:
-        self._history: dict[Any, collections.deque[tuple[int, int, int]]] = {}
+        self._history: dict[Any, collections.deque[_Look]] = {}
         self._owners: dict[Any, Owner] = {}
         self._most_before_drop: collections.Counter[Any] = collections.Counter()
         self._noted = 0
@@ -48,12 +60,13 @@ class Unseen:
         self._noted = len(making.noted)
         found: dict[Any, list[int]] = collections.defaultdict(lambda: [0, 0, 0])
         for key, owner in census.owners.items():
-            if owner.kind in _BELONGING or container_of(owner.hold) is None:
+            if owner.kind in _BELONGING or not _may_gain(owner.hold):
                 continue
             edge = key_of(holder_of(owner.hold))
             of = found[edge]
             if not of[1]:
-                self._owners[edge] = owner
+                # A dictionary of a few keys may have more by the next look.
+                self._owners[edge] = owner._replace(hold=as_container(owner.hold))
             of[0] += census.bytes_of[key]
             of[1] += 1
             of[2] += key in making.rows
@@ -64,13 +77,14 @@ class Unseen:
                 self._history.pop(edge, None)
                 continue
             history = self._history.setdefault(edge, collections.deque(maxlen=VERDICT_CENSUSES))
-            if history and count < history[-1][1]:
-                self._most_before_drop[edge] = max(self._most_before_drop[edge], history[-1][1])
-            history.append((step, count, storages))
+            if history and count < history[-1].bytes:
+                self._most_before_drop[edge] = max(self._most_before_drop[edge], history[-1].bytes)
+            entries = entries_of(self._owners[edge].hold) if edge in self._owners else None
+            history.append(_Look(step, count, storages, entries))
         self._forget()
 
     def _forget(self) -> None:
-        by_bytes = sorted(self._history, key=lambda edge: self._history[edge][-1][1])
+        by_bytes = sorted(self._history, key=lambda edge: self._history[edge][-1].bytes)
         for edge in by_bytes[: max(len(by_bytes) - MOST_HOLDERS, 0)]:
             del self._history[edge]
         for edge in self._owners.keys() - self._history.keys():
@@ -80,25 +94,33 @@ class Unseen:
         """Whether a holder has gained in each census so far, too few to tell, and another now would tell more: steps were
         noted since. Where windows lie depends on what has told steps, so fixed steps alone may miss them."""
         return bool(len(making.noted) > self._noted or making.refused) and any(
-            1 < len(history) < GROWING_CENSUSES and _is_rising(history) and step >= history[-1][0] + LOOK_STEPS
+            1 < len(history) < GROWING_CENSUSES and _is_rising(history) and step >= history[-1].step + LOOK_STEPS
             for history in self._history.values()
         )
 
     def growing(self) -> list[GrowingHolder]:
         found = []
         for edge, history in self._history.items():
-            counts = [count for _, count, _ in history]
-            if len(counts) < GROWING_CENSUSES or not _is_rising(history) or edge not in self._owners:
+            if len(history) < GROWING_CENSUSES or not _is_rising(history) or edge not in self._owners:
                 continue
-            (early, before, fewer), (late, now, more) = history[0], history[-1]
-            steps = max(late - early, 1)
-            if (now - before) / steps < TOLERATED_BYTES or now <= PATIENCE * self._most_before_drop[edge]:
+            before, now = history[0], history[-1]
+            steps = max(now.step - before.step, 1)
+            each, storages = (now.bytes - before.bytes) / steps, (now.storages - before.storages) / steps
+            # A few that are longer each time are not more.
+            if storages <= 0 or each < TOLERATED_BYTES or now.bytes <= PATIENCE * self._most_before_drop[edge]:
                 continue
-            is_steady = len(counts) >= VERDICT_CENSUSES
-            found.append(GrowingHolder(self._owners[edge], (now - before) / steps, (more - fewer) / steps, is_steady))
+            is_steady, is_carried = len(history) >= VERDICT_CENSUSES, before.entries == now.entries
+            found.append(GrowingHolder(self._owners[edge], each, storages, is_steady, is_carried))
         return found
 
 
-def _is_rising(history: collections.deque[tuple[int, int, int]]) -> bool:
-    counts = [count for _, count, _ in history]
+def _may_gain(hold: Hold) -> bool:
+    """Whether a container is on the path, other than those of modules by their names."""
+    items = [step for step in hold.path() if step.how == "item"]
+    is_item = any(item.parent is None or not item.parent.is_of("module") for item in items)
+    return is_item or container_of(hold) is not None
+
+
+def _is_rising(history: collections.deque[_Look]) -> bool:
+    counts = [look.bytes for look in history]
     return all(before < after for before, after in zip(counts, counts[1:]))

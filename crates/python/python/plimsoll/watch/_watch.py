@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from ._session import Session
 
 _running: list[Session] = []
+# The command's, which a watch of the program's own joins.
+_joinable: list[Session] = []
 
 
 class LeakError(AssertionError):
@@ -25,7 +27,7 @@ class Watch(Decorator):
 
     With `error_on_leak` the end of the block raises `LeakError` if something leaks. `exclude` takes growth that is
     wanted: tensors, lines (`"train.py:17"`) and names on the holder's path (`"replay"`). With `live` it can be looked at
-    with `plimsoll top` meanwhile.
+    with `plimsoll top` meanwhile. Under the command it joins the watch that is on: what grew before the block is told too.
     """
 
     def __init__(self, error_on_leak: bool = False, exclude: Iterable[Any] = (), live: bool = False):
@@ -34,6 +36,9 @@ class Watch(Decorator):
         # For every use: a decorated function is watched at each call. Tensors are told by their storages, weakly.
         self._excluded = Excluded(exclude)
         self._session: Session | None = None
+        self._has_joined = False
+        # What was found when the block ended, where its watch goes on.
+        self._found: list[Finding] | None = None
 
     def __enter__(self) -> Watch:
         try:
@@ -44,6 +49,12 @@ class Watch(Decorator):
             said = "watch: it watches PyTorch's tensors, and PyTorch is not installed here; use plimsoll.LeakWatch() for Plimsoll's"
             raise RuntimeError(said) from missing
 
+        self._found = None
+        self._has_joined = bool(_joinable) and _joinable[-1].is_ours
+        if self._has_joined:
+            self._session = _joinable.pop()
+            self._session.take_in(self._excluded)
+            return self
         if _running:
             raise RuntimeError("watch: another watch is on; leave it first, there is one at a time")
         session = Session()
@@ -57,8 +68,12 @@ class Watch(Decorator):
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         if self._session is not None:
-            _running.clear()
-            self._session.stop()
+            if not self._has_joined:
+                _running.clear()
+                self._session.stop()
+            elif self._found is None:
+                _joinable.append(self._session)
+                self._found = self._session.findings_now()
             if error is None and self.error_on_leak and self.verdicts:
                 raise LeakError(self.text())
 
@@ -73,18 +88,24 @@ class Watch(Decorator):
     @property
     def findings(self) -> list[Finding]:
         """What grows so far, the largest first; after the block the verdicts and the notes."""
+        if self._found is not None:
+            return self._found
         return self._session.findings if self._session is not None else []
 
     @property
     def verdicts(self) -> list[Finding]:
         """The findings that count: what had grown for long enough when the block ended."""
-        return self._session.verdicts if self._session is not None else []
+        return [finding for finding in self.findings if finding.is_verdict and not finding.is_note]
 
     def text(self) -> str:
         """The report as the command prints it."""
         from ._render import text
 
-        return text(self._session, not self._session.is_running) if self._session is not None else "watch: not begun\n"
+        return text(self._session, self._is_over) if self._session is not None else "watch: not begun\n"
+
+    @property
+    def _is_over(self) -> bool:
+        return self._found is not None or (self._session is not None and not self._session.is_running)
 
     def snapshot(self, path: str) -> None:
         """Writes what is alive now, or, after the block, what was at its latest look: a file for `plimsoll report` and
@@ -102,7 +123,7 @@ class Watch(Decorator):
         """The report for programs."""
         from ._render import as_json
 
-        return as_json(self._session, not self._session.is_running) if self._session is not None else "{}\n"
+        return as_json(self._session, self._is_over) if self._session is not None else "{}\n"
 
 
 def watch(*, error_on_leak: bool = False, exclude: Iterable[Any] = (), live: bool = False) -> Watch:
@@ -116,8 +137,9 @@ def running() -> Session | None:
 
 
 def begin(session: Session) -> None:
-    """Makes the command's session the one that `step()` speaks to."""
+    """Makes the command's session the one that `step()` speaks to, and that a watch of the program's own joins."""
     _running.append(session)
+    _joinable.append(session)
 
 
 def step() -> None:
