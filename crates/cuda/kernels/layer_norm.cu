@@ -41,7 +41,7 @@ template <typename T, bool by_warp> struct Share {
 
   __device__ __forceinline__ static Pack<T> plus(Pack<T> a, const Pack<T> &b) {
 #pragma unroll
-    for (int k = 0; k < wide; ++k) a.v[k] = Store<T>::from(number(a, k) + number(b, k));
+    for (int k = 0; k < wide; ++k) a.v[k] = Store<T>::from(load(a.v[k]) + load(b.v[k]));
     return a;
   }
 
@@ -74,7 +74,7 @@ template <typename T, typename W> struct Beside {
     for (int j = 0; j < packs * wide; ++j) own[j / wide].v[j % wide] = value;
   }
 
-  __device__ __forceinline__ typename Compute<T>::number operator[](int k) const { return number(own[k / wide], k % wide); }
+  __device__ __forceinline__ typename Compute<T>::number operator[](int k) const { return load(own[k / wide].v[k % wide]); }
 };
 
 // One row after the other by packs: the rows' starts and lengths are multiples of 16 bytes, and so
@@ -91,7 +91,7 @@ __device__ void forward_packed(i64 rows, i64 length, f64 eps, const T *x, const 
     C total = 0;
     share.each([&](i64, const Pack<T> &p) {
 #pragma unroll
-      for (int k = 0; k < wide; ++k) total += (C)number(p, k);
+      for (int k = 0; k < wide; ++k) total += (C)load(p.v[k]);
     });
     C mu = Team<by_warp>::sum(total) / (C)length;
     C square = 0;
@@ -99,7 +99,7 @@ __device__ void forward_packed(i64 rows, i64 length, f64 eps, const T *x, const 
     share.each([&](i64, const Pack<T> &p) {
 #pragma unroll
       for (int k = 0; k < wide; ++k) {
-        C d = (C)number(p, k) - mu;
+        C d = (C)load(p.v[k]) - mu;
         square += d * d;
       }
     });
@@ -112,7 +112,7 @@ __device__ void forward_packed(i64 rows, i64 length, f64 eps, const T *x, const 
       if (bias) shifts.read(bias, i);
 #pragma unroll
       for (int k = 0; k < wide; ++k) {
-        C value = ((C)number(p, k) - mu) * scale;
+        C value = ((C)load(p.v[k]) - mu) * scale;
         if (weight) value *= scales[k];
         if (bias) value += shifts[k];
         y.v[k] = Store<T>::from(value);
@@ -142,13 +142,13 @@ __device__ void forward_ahead(i64 rows, i64 length, f64 eps, const T *x, const W
     f32 total = 0, square = 0;
     ahead.each(turn, [&](int, const Pack<T> &p) {
 #pragma unroll
-      for (int k = 0; k < wide; ++k) total += number(p, k);
+      for (int k = 0; k < wide; ++k) total += load(p.v[k]);
     });
     f32 mu = Block::sum(total) / (f32)length;
     ahead.each(turn, [&](int, const Pack<T> &p) {
 #pragma unroll
       for (int k = 0; k < wide; ++k) {
-        f32 d = number(p, k) - mu;
+        f32 d = load(p.v[k]) - mu;
         square += d * d;
       }
     });
@@ -161,7 +161,7 @@ __device__ void forward_ahead(i64 rows, i64 length, f64 eps, const T *x, const W
 #pragma unroll
       for (int k = 0; k < wide; ++k) {
         // Not value * scale - mean * scale, which is not 0 where all values are one.
-        f32 value = (number(p, k) - mu) * scale;
+        f32 value = (load(p.v[k]) - mu) * scale;
         if (weight) value *= scales[k];
         if (bias) value += shifts[k];
         y.v[k] = Store<T>::from(value);
@@ -298,9 +298,9 @@ __device__ void backward_packed(i64 rows, i64 length, const T *grad, const T *x,
       Pack<T> grads = *Rows::slot(turn, j), values = *Rows::slot(turn, kept + j), y;
 #pragma unroll
       for (int k = 0; k < wide; ++k) {
-        C to_x = (C)number(grads, k) * weights[j][k];
-        C value = to_x * scale + (((C)number(values, k) - mu) * slope + sum);
-        if (added) value += (C)number(held[j], k);
+        C to_x = (C)load(grads.v[k]) * weights[j][k];
+        C value = to_x * scale + (((C)load(values.v[k]) - mu) * slope + sum);
+        if (added) value += (C)load(held[j].v[k]);
         y.v[k] = Store<T>::from(value);
       }
       ((Pack<T> *)(out + row * length))[Rows::at(j)] = y;
@@ -332,7 +332,7 @@ __device__ void backward_packed(i64 rows, i64 length, const T *grad, const T *x,
       Pack<T> grads = *Rows::slot(turn, j), values = *Rows::slot(turn, kept + j);
 #pragma unroll
       for (int k = 0; k < wide; ++k) {
-        C g = (C)number(grads, k), to_x = g * weights[j][k], hat = ((C)number(values, k) - mu) * scale;
+        C g = (C)load(grads.v[k]), to_x = g * weights[j][k], hat = ((C)load(values.v[k]) - mu) * scale;
         dw[j][k] += g * hat;
         db[j][k] += g;
         sum += to_x;

@@ -86,7 +86,7 @@ template <typename T> struct Line {
         if (fills && at < kept) own[at] = some[j];
         C score[wide];
 #pragma unroll
-        for (int k = 0; k < wide; ++k) score[k] = number(some[j], k);
+        for (int k = 0; k < wide; ++k) score[k] = load(some[j].v[k]);
         use(at * wide, score);
         if constexpr (writes) {
 #pragma unroll
