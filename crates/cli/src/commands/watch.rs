@@ -21,6 +21,7 @@ const FILES: &[(&str, &str)] = &[
     ("_decorator.py", include_str!("../../watch/_decorator.py")),
     ("_excluded.py", include_str!("../../watch/_excluded.py")),
     ("_findings.py", include_str!("../../watch/_findings.py")),
+    ("_frames.py", include_str!("../../watch/_frames.py")),
     ("_gradients.py", include_str!("../../watch/_gradients.py")),
     ("_growth.py", include_str!("../../watch/_growth.py")),
     ("_holders.py", include_str!("../../watch/_holders.py")),

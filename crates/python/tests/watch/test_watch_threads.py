@@ -2,6 +2,7 @@
 error inside the watch ends the watch and not the program; what the program raises arrives."""
 
 import contextlib
+import gc
 import json
 import re
 import signal
@@ -675,3 +676,26 @@ def test_of_a_step_that_was_noted_in_part_nothing_is_told():
     noted = [4, 5, 6, 20, 21, 22]
     (suspect,) = Growth().suspects([Row(step) for step in (*noted, 7, 7, 7)], noted, 30).values()
     assert (suspect.bytes_per_step, suspect.judged_steps) == (2048, 6)
+
+
+def test_no_collection_comes_while_frames_are_asked_for(monkeypatch):
+    """Before Python 3.12 one may wait for a lock that the question has."""
+    from plimsoll_watch._frames import frames_of_threads
+
+    may_come = []
+    asked = sys._current_frames
+
+    def heard():
+        may_come.append(gc.isenabled())
+        return asked()
+
+    monkeypatch.setattr(sys, "_current_frames", heard)
+    frames = frames_of_threads()
+    assert may_come == [sys.version_info >= (3, 12)] and gc.isenabled()
+    assert frames[threading.get_ident()] is sys._getframe()
+    gc.disable()
+    try:
+        frames_of_threads()
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

@@ -19,6 +19,7 @@ import weakref
 from typing import Any, TypeVar
 
 from ._attributes import Attributes, is_programs_module, names_in, names_of_threads
+from ._frames import frames_of_threads
 from ._places import is_user_code
 
 # Objects that are visited before the walk gives up.
@@ -235,7 +236,7 @@ class Walk:
                 self.add(iterator, Hold(None, "loop", "", "loader"))
 
     def running_frames(self) -> None:
-        frames = list(sys._current_frames().values())
+        frames = list(frames_of_threads().values())
         for frame in frames:
             walked: types.FrameType | None = frame
             while walked is not None:

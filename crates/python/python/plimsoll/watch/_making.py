@@ -16,6 +16,7 @@ from typing import Any, Iterator
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode, _get_current_dispatch_mode_stack
 
+from ._frames import frames_of_threads
 from ._places import Place, is_programs_own, place_of
 from ._uncompiled import leave_alone
 
@@ -310,7 +311,7 @@ class Making:
     def _is_on(self) -> bool:
         """Whether the mode is still on: in this thread, or in another one that goes on, which alone can take it off."""
         if self._thread != threading.get_ident():
-            return self._thread in sys._current_frames()
+            return self._thread in frames_of_threads()
         return any(one is self._mode for one in _get_current_dispatch_mode_stack())
 
     @contextlib.contextmanager

@@ -14,6 +14,8 @@ from importlib.machinery import ModuleSpec
 from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import NamedTuple
 
+from ._frames import frames_of_threads
+
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -143,7 +145,7 @@ def place_of(frame: FrameType | None) -> Place | None:
     if threading.get_ident() == main:
         return None
     # Backward's own threads have no Python frames: the line is the one on which the main thread waits.
-    waiting = None if main is None else sys._current_frames().get(main)
+    waiting = None if main is None else frames_of_threads().get(main)
     found = place_of_waiting(waiting)
     return found and found._replace(backward=True)
 

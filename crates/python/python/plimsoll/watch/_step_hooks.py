@@ -6,9 +6,10 @@ and `_phases.py`."""
 from __future__ import annotations
 
 import contextlib
-import sys
 from types import FrameType
 from typing import Any, Callable
+
+from ._frames import frames_of_threads
 
 # Hooks that have to go, and the file of the optimizers that call them.
 _left: list[tuple[Callable[[], None], str]] = []
@@ -27,7 +28,7 @@ def put_in(optimizers: Any, when: str, hook: Callable[..., None]) -> Callable[[]
 
 
 def _take_out() -> None:
-    frames = sys._current_frames()
+    frames = frames_of_threads()
     try:
         for one in [one for one in _left if not any(_passes(frame, one[1]) for frame in frames.values())]:
             # Another thread may have come first.

@@ -14,6 +14,7 @@ from types import FrameType, TracebackType
 from typing import Any, Callable
 
 from ._attributes import names_in
+from ._frames import frames_of_threads
 
 # For so long no other thread gets the interpreter: four times what was needed before, within these. This thread
 # waits as long where another one computes in Python.
@@ -96,7 +97,7 @@ class Moment:
             return self
         try:
             self._began = time.perf_counter()
-            if sys._current_frames().keys() - own_threads == {self._thread}:
+            if frames_of_threads().keys() - own_threads == {self._thread}:
                 self._until = float("inf")
             elif getattr(sys, "_is_gil_enabled", lambda: True)():
                 self._keep()
@@ -170,7 +171,7 @@ def _are_others_idle(tasks: list[bytes] | None) -> bool:
 
 
 def _do_frames_wait() -> bool:
-    frames = sys._current_frames()
+    frames = frames_of_threads()
     # This frame would hold itself, and with it all that its callers hold.
     for own in (threading.get_ident(), *own_threads):
         frames.pop(own, None)
@@ -182,7 +183,7 @@ def _do_frames_wait() -> bool:
 
 
 def _is_any_in_backward() -> bool:
-    frames = sys._current_frames()
+    frames = frames_of_threads()
     own = frames.pop(threading.get_ident(), None)
     try:
         count = sum(map(_is_in_backward, frames.values()))
