@@ -5,9 +5,9 @@
 //
 // A team of threads folds an output, or one of its `parts`: one thread where outputs are
 // neighbours in memory, a warp, or the block. States of parts lie in `states` ([parts][outputs])
-// until a second run joins them, or of columns a kernel of its own. Which threads fold what depends on sizes alone, so results never
-// vary. Dense rows of the common float dtypes have kernels of their own for the common folds, which
-// read 16 bytes at a time into a fold's `Fast`.
+// until a second run joins them, or of columns a kernel of its own. Which threads fold what depends
+// on sizes alone, so results never vary. Dense rows of the common float dtypes have kernels of
+// their own for the common folds, which read 16 bytes at a time into a fold's `Fast`.
 
 // What a fold is asked: one of its modes, the elements of an output, two numbers, and whether
 // elements are narrower than f64.
@@ -329,8 +329,8 @@ __device__ void fold_rows(i64 outputs, i64 parts, const Strided &outer, int team
 }
 
 // Sums down the columns of rows that begin `step` elements apart: a thread takes the columns of a
-// pack, a block the rows of a part. `join_columns` or the second run joins the parts; a single one is
-// finished here.
+// pack, a block the rows of a part. `join_columns` or the second run joins the parts; a single one
+// is finished here.
 template <typename T>
 __device__ void sum_columns(i64 columns, i64 rows, i64 step, i64 parts, const Ask &ask, i32 out_code, const T *x, void *out, f64 *states) {
   // So many packs of a thread are on their way at once.

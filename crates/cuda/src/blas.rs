@@ -102,8 +102,8 @@ struct Plan {
 }
 
 impl Context {
-    /// Queues a matrix product, times `alpha`, plus `beta` times what `c` holds, and the row that is
-    /// added.
+    /// Queues a matrix product, times `alpha`, plus `beta` times what `c` holds, and plus the row
+    /// that is to be added, if any.
     ///
     /// # Safety
     /// `memory` holds addresses of this GPU's memory with the matrices as `matmul` describes them

@@ -7,8 +7,8 @@
 //! the source, so a stale one is never loaded.
 //!
 //! Note [Launches that overlap]
-//! From compute capability 9.0 and CUDA 12.3 on a kernel is brought to the GPU as soon as the blocks
-//! of the one before it in its stream have left (or have said that it may come, as some of
+//! From compute capability 9.0 and CUDA 12.3 on a kernel is brought to the GPU as soon as the
+//! blocks of the one before it in its stream have left (or have said that it may come, as some of
 //! libraries do), and not once what they wrote has arrived: that it waits for itself. Every kernel
 //! begins with that wait (`in_turn` in `prelude.cuh`; a test of `source_files.rs` holds all sources
 //! to it), so a stream's order is what it was, and what is saved is a part of the time between two
@@ -233,9 +233,9 @@ impl Context {
     ///
     /// # Safety
     /// `arguments` are what the kernel declares, in order and type; every address in them is memory
-    /// of this GPU that the stream may read or write as the kernel does. The kernel waits for its turn
-    /// before it reads or writes memory, as all of [`crate::source_files`] do: see Note [Launches
-    /// that overlap].
+    /// of this GPU that the stream may read or write as the kernel does. The kernel waits for its
+    /// turn before it touches memory, as all of [`crate::source_files`] do: see
+    /// Note [Launches that overlap].
     pub unsafe fn launch(
         &self,
         stream: StreamId,
