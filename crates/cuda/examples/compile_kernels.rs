@@ -27,6 +27,20 @@ fn side_by_side(work: impl Fn(&KernelSource) -> Result<()> + Sync) -> Result<()>
     })
 }
 
+/// A kernel that touches memory before its turn is refused, and one whose wait does not hold the
+/// compiler back is compiled without the promise that it may use for that.
+fn kernels_wait_for_their_turn(architecture: &str) -> Result<()> {
+    let kernel = |first: &str| {
+        let head = "extern \"C\" __global__ void add(const float* x, float* y)";
+        let text = format!("{head} {{ {first} y[threadIdx.x] += x[threadIdx.x]; }}");
+        plimsoll_cuda::compile("add", &text, architecture)
+    };
+    kernel("asm volatile(\"griddepcontrol.wait;\");")?;
+    let told = kernel("").expect_err("it does not wait").to_string();
+    assert!(told.contains("`add`: `ld.global"), "{told}");
+    Ok(())
+}
+
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let folder = PathBuf::from(arguments.next().unwrap_or_else(|| "target/cubins".to_string()));
@@ -57,6 +71,7 @@ fn main() -> Result<()> {
     let has = |name: &str| alone.windows(name.len()).any(|part| part == name.as_bytes());
     assert!(has("exp_f32") && !has("log_f32"), "one kernel is compiled alone");
     println!("exp_f32 of unary.cu alone: {} bytes in {:?}", alone.len(), start.elapsed());
+    kernels_wait_for_their_turn(&source_files::UNARY.architecture(90))?;
     let count = source_files::ALL.iter().filter(|source| source.runs_on(capability)).count();
     println!("test result: ok. {count} passed; 0 failed");
     Ok(())

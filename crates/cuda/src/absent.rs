@@ -196,7 +196,7 @@ impl Context {
         _matmul: &Matmul,
         _factors: [f64; 2],
         _memory: MatmulMemory,
-    ) -> Result<bool> {
+    ) -> Result<()> {
         match *self {}
     }
 

@@ -20,7 +20,7 @@ use crate::dnn::Dnn;
 use crate::error::Told;
 use crate::fault::Faults;
 use crate::fence::EventPool;
-use crate::kernel::Kernels;
+use crate::kernel::{Kernels, OVERLAPS_FROM};
 use crate::library;
 use crate::stream::Streams;
 
@@ -102,7 +102,8 @@ impl Context {
         let faults = Faults::allocate()?;
         Ok(Box::leak(Box::new(Context {
             ordinal,
-            overlaps: properties.capability >= 90 && library::driver_version() >= CAPTURES_OVERLAP,
+            overlaps: properties.capability >= OVERLAPS_FROM
+                && library::driver_version() >= CAPTURES_OVERLAP,
             properties,
             handle,
             streams: Streams::new(),

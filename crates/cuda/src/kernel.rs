@@ -11,9 +11,10 @@
 //! blocks of the one before it in its stream have left (or have said that it may come, as some of
 //! libraries do), and not once what they wrote has arrived: that it waits for itself. Every kernel
 //! begins with that wait (`in_turn` in `prelude.cuh`; a test of `source_files.rs` holds all sources
-//! to it), so a stream's order is what it was, and what is saved is a part of the time between two
-//! kernels. Kernels of libraries, copies and events wait as they always did. Why blocks of ours do
-//! not come while others still run: `docs/decisions.md`.
+//! to it, and `turn.rs` whatever a compiler makes of them), so a stream's order is what it was, and
+//! what is saved is a part of the time between two kernels. Kernels of libraries, copies and events
+//! wait as they always did. Why blocks of ours do not come while others still run:
+//! `docs/decisions.md`.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -28,6 +29,9 @@ use smallvec::SmallVec;
 
 use crate::error::Told;
 use crate::{Argument, Context, Grid, KernelName, KernelSource, cache, nvrtc};
+
+/// The first compute capability whose launches may overlap.
+pub(crate) const OVERLAPS_FROM: u32 = 90;
 
 /// What a cubin has: every kernel of its file, or one.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -53,6 +53,8 @@ mod sources;
 mod stream;
 #[cfg(feature = "driver")]
 mod timing;
+#[cfg(feature = "driver")]
+mod turn;
 
 #[cfg(not(feature = "driver"))]
 pub use absent::{
