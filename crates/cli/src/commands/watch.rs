@@ -19,6 +19,7 @@ const FILES: &[(&str, &str)] = &[
     ("_command.py", include_str!("../../watch/_command.py")),
     ("_cycles.py", include_str!("../../watch/_cycles.py")),
     ("_decorator.py", include_str!("../../watch/_decorator.py")),
+    ("_errors.py", include_str!("../../watch/_errors.py")),
     ("_excluded.py", include_str!("../../watch/_excluded.py")),
     ("_findings.py", include_str!("../../watch/_findings.py")),
     ("_frames.py", include_str!("../../watch/_frames.py")),

@@ -14,7 +14,7 @@ from .watch import _kinds as kinds
 from .watch._findings import Owner, as_container, edge_of_graph, kind_of, owner_of_graphs, preference
 from .watch._holders import MOST_ENTRIES, Hold, Walk
 from .watch._places import name_of
-from .watch._slices import Slices
+from .watch._slices import Part, Slices
 
 Place = tuple[int, int]
 
@@ -128,7 +128,7 @@ class Census:
         if place is None:
             return
         each, nbytes = tensor.element_size(), tensor.untyped_storage().nbytes()
-        part = tensor.storage_offset() * each, tensor.numel() * each
+        part = Part(tensor.storage_offset() * each, tensor.numel() * each, tensor.is_contiguous())
         if place in self.owners:
             self._slices.one_more(place, part, nbytes)
         else:

@@ -36,7 +36,7 @@ from .watch._naming import (
     others_of_nodes,
 )
 from .watch._nodes import Nodes
-from .watch._places import is_programs_own
+from .watch._errors import is_programs_own
 from .watch._render import finding_lines
 from .watch._steps import EXPLICIT, LOADER, OPTIMIZER, Steps
 from .watch._watch import LeakError

@@ -421,6 +421,67 @@ for _ in range(40):
     kept.append(torch.ones(64, 64)); print(step(halved(torch.ones(16, 32))))
 print(Unit.calls)
 """, "global `kept` -> list of"),
+    "functions_within_a_class_that_passes_them_on": ("""
+class Unit(torch.Tensor):
+    calls = 0
+    @classmethod
+    def __torch_function__(cls, function, types, arguments=(), named=None):
+        Unit.calls += 1
+        return super().__torch_function__(function, types, arguments, named or {})
+class Boxed(torch.Tensor):
+    __torch_function__ = torch._C._disabled_torch_function_impl
+    @staticmethod
+    def __new__(cls, inside): return torch.Tensor._make_wrapper_subclass(cls, inside.shape, dtype=inside.dtype)
+    def __init__(self, inside): self.inside = inside
+    @classmethod
+    def __torch_dispatch__(cls, function, types, arguments=(), named=None):
+        result = function(*[one.inside if isinstance(one, Boxed) else one for one in arguments], **(named or {}))
+        print(type(result).__name__)
+        return Boxed(result)
+boxed = Boxed(torch.ones(4).as_subclass(Unit))
+for _ in range(40):
+    boxed * 2
+    kept.append(torch.ones(64, 64)); print(step())
+print(Unit.calls)
+""", "global `kept` -> list of"),
+    "gives_each_request_a_tenth_of_a_second": ("""
+import signal
+many = [[at] for at in range(300_000)]
+def late(*_): raise TimeoutError("too slow")
+signal.signal(signal.SIGALRM, late)
+answered = 0
+for _ in range(100):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        model(torch.ones(4, 32))
+        answered += 1
+    except TimeoutError:
+        pass
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+print(answered > 80)
+""", None),
+    "another_thread_sets_errors": ("""
+import ctypes, threading, time
+class Late(Exception): pass
+main, arrived = threading.main_thread().ident, 0
+def work():
+    sent = 0
+    while sent < 20:
+        time.sleep(0.02)
+        if sent == arrived:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(main), ctypes.py_object(Late))
+            sent += 1
+threading.Thread(target=work, daemon=True).start()
+begun = time.monotonic()
+while arrived < 20 and time.monotonic() < begun + 60:
+    try:
+        while time.monotonic() < begun + 60:
+            model(torch.ones(4, 32))
+    except Late:
+        arrived += 1
+print(arrived)
+""", None),
     "a_mode_that_counts_functions": ("""
 import collections, gc
 from torch.overrides import TorchFunctionMode

@@ -309,11 +309,11 @@ def test_a_file_and_its_descriptors_are_told_as_python_tells_them(path, tmp_path
 
 @pytest.mark.parametrize("format", ["text", "html"])
 def test_modules_of_the_programs_that_have_names_of_pythons(format, tmp_path):
-    for name in ("statistics", "html", "decimal", "fractions"):
+    for name in ("statistics", "html", "decimal", "fractions", "resource"):
         (tmp_path / f"{name}.py").write_text(f"mine = {name!r}\n")
-    (tmp_path / "named.py").write_text(LEAK + "import statistics, html; print(statistics.mine, html.mine)\n")
+    (tmp_path / "named.py").write_text(LEAK + "import statistics, html, resource; print(statistics.mine, html.mine, resource.mine)\n")
     ran = command("--format", format, "--fail", "named.py", cwd=tmp_path)
-    assert ran.returncode == 3 and ran.stdout.endswith("\nstatistics html\n")
+    assert ran.returncode == 3 and ran.stdout.endswith("\nstatistics html resource\n")
     assert ("list of" in ran.stderr and "</html>" in ran.stderr) if format == "html" else "1 finding" in ran.stderr
 
 
@@ -374,3 +374,37 @@ def test_a_watch_of_the_programs_own_joins_the_commands(tmp_path):
         "it leaks",
     ], ran.stderr
     assert ran.returncode == 0 and json.loads(ran.stderr)["findings"] == []
+
+
+def test_a_block_that_is_begun_again_and_again_hides_no_leak(tmp_path):
+    program = tmp_path / "blocks.py"
+    program.write_text(
+        "import torch, plimsoll.watch\nkept = []\nfor _ in range(40):\n    with plimsoll.watch():\n        for _ in range(5):\n"
+        "            kept.append(torch.ones(64, 64)); plimsoll.watch.step()\n"
+    )
+    ran = command("--format", "json", "--fail", str(program))
+    (finding,) = json.loads(ran.stderr)["findings"]
+    assert ran.returncode == 3 and finding["held_by"].startswith("global `kept` -> list of")
+
+
+def test_what_a_watch_of_the_programs_own_has_told_stays_so(tmp_path):
+    program = tmp_path / "told.py"
+    program.write_text(
+        "import torch, plimsoll.watch\nkept = []\nwith plimsoll.watch() as watched:\n"
+        "    for _ in range(30):\n        torch.ones(64, 64); plimsoll.watch.step()\nbefore = watched.text(), watched.json()\n"
+        "for _ in range(40):\n    kept.append(torch.ones(64, 64)); plimsoll.watch.step()\n"
+        "print(before == (watched.text(), watched.json()), watched.verdicts)\n"
+    )
+    ran = command("--fail", str(program))
+    assert ran.returncode == 3 and ran.stdout == "True []\n"
+
+
+def test_a_forked_process_has_a_watch_of_its_own(tmp_path):
+    program = tmp_path / "forks.py"
+    program.write_text(
+        "import os, sys, torch, plimsoll.watch\nkept = []\nplimsoll.watch.step()\nif os.fork() == 0:\n"
+        "    plimsoll.watch.step()\n    try:\n        plimsoll.watch.assert_no_leak(lambda: kept.append(torch.ones(64, 64)))\n"
+        "    except plimsoll.watch.LeakError:\n        sys.exit(5)\nprint(os.wait()[1] >> 8)\n"
+    )
+    ran = command("--format", "json", str(program))
+    assert ran.stdout == "5\n" and json.loads(ran.stderr)["steps"] == 1

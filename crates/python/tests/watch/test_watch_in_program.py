@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 import runner  # noqa: E402
 
 watch = runner.load()
-from plimsoll_watch import _making, _places, _session  # noqa: E402
+from plimsoll_watch import _errors, _making, _session  # noqa: E402
 from plimsoll_watch._making import parts_of_sparse  # noqa: E402
 
 
@@ -300,7 +300,7 @@ def test_only_errors_of_handlers_are_the_programs_own(handler):
     try:
         _raises() if handler is None else signal.raise_signal(signal.SIGALRM)
     except TimeoutError as error:
-        assert _places.is_programs_own(error) is (handler is not None)
+        assert _errors.is_programs_own(error) is (handler is not None)
     else:
         raise AssertionError("nothing was raised")
     finally:

@@ -9,12 +9,14 @@ import types
 import weakref
 from typing import Any, Iterator
 
+from ._errors import is_an_answer
 from ._places import is_user_file
 
 _NAMES_OF_MODULE = vars(types.ModuleType)["__dict__"]
 _NAMES_OF_CLASS = type.__dict__["__dict__"]
 _CLASSES = type.__dict__["__mro__"]
 _DISPATCHES = "__torch_dispatch__"
+_FUNCTIONS = "__torch_function__"
 
 
 def names_in(module: Any) -> dict[str, Any]:
@@ -75,7 +77,9 @@ class Attributes:
         slot = self._dict_slots[kind]
         try:
             names = slot.__get__(value) if slot is not None else {}
-        except Exception:
+        except Exception as error:
+            if not is_an_answer(error):
+                raise
             return {}
         return names if issubclass(type(names), dict) else {}
 
@@ -132,6 +136,13 @@ def dispatches(kind: type) -> bool:
     found = next((names[_DISPATCHES] for names in class_dicts(kind) if _DISPATCHES in names), None)
     # PyTorch's own function stands for none.
     return found is not None and type(found) is not types.BuiltinFunctionType
+
+
+def is_passed_on(kind: type) -> bool:
+    """Whether a class of tensors leaves functions to others: then its operators are called with functions on."""
+    found = next((names[_FUNCTIONS] for names in class_dicts(kind) if _FUNCTIONS in names), None)
+    # PyTorch's own function stands for it.
+    return type(found) is types.BuiltinFunctionType
 
 
 def class_dicts(kind: type) -> Iterator[Any]:

@@ -11,6 +11,7 @@ import torch
 
 from . import _kinds as kinds
 from ._attributes import dispatches
+from ._errors import is_an_answer
 from ._findings import Owner, as_container, edge_of_graph, kind_of, owner_of_graphs, preference
 from ._gradients import Gradients, is_node
 from ._holders import MOST_ENTRIES, Hold, Walk
@@ -22,6 +23,7 @@ from ._undisturbed import PATIENCE
 MOST_NODES = 500_000
 # A subclass may define these otherwise.
 _ELEMENT_SIZE, _OFFSET = torch.Tensor.element_size, torch.Tensor.storage_offset
+_IS_CONTIGUOUS = torch.Tensor.is_contiguous
 _SHAPE = torch.Tensor.shape.__get__
 _NAMES_OF_HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 _HOOKS = [getattr(torch.Tensor, name) for name in _NAMES_OF_HOOKS if hasattr(torch.Tensor, name)]
@@ -192,9 +194,8 @@ class Census:
         owner = Owner(kind, hold, is_scalar, has_graph)
         storage = storage_of(tensor)
         if storage is not None:
-            shape, size = _shape(tensor), _ELEMENT_SIZE(tensor)
-            part = None if shape is None else (_OFFSET(tensor) * size, math.prod(shape) * size)
-            self._own_storage(storage, owner, shape or (), part)
+            shape = _shape(tensor)
+            self._own_storage(storage, owner, shape or (), None if shape is None else _part(tensor, shape))
             return
         for component in parts_of_sparse(tensor):
             storage = storage_of(component)
@@ -206,7 +207,7 @@ class Census:
     ) -> None:
         """`part` is what of it is kept; all of it if none is told."""
         key, nbytes = storage._cdata, storage.nbytes()
-        part = part or (0, nbytes)
+        part = part or Part(0, nbytes, True)
         if key in self.owners:
             self._slices.one_more(key, part, nbytes)
             return
@@ -285,10 +286,20 @@ def _shape(tensor: torch.Tensor) -> tuple[int, ...] | None:
     try:
         return tuple(_SHAPE(tensor))
     except RuntimeError as error:
-        if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
-            # Not PyTorch's: what a handler of a signal raises has a frame of its own.
+        if not is_an_answer(error):
             raise
         return None
+
+
+def _part(tensor: torch.Tensor, shape: tuple[int, ...]) -> Part:
+    size = _ELEMENT_SIZE(tensor)
+    try:
+        is_dense = _IS_CONTIGUOUS(tensor)
+    except RuntimeError as error:
+        if not is_an_answer(error):
+            raise
+        is_dense = False
+    return Part(_OFFSET(tensor) * size, math.prod(shape) * size, is_dense)
 
 
 def _values(names: Any) -> list[torch.Tensor]:

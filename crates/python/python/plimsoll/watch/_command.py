@@ -174,11 +174,14 @@ class Reporter:
 
     def _say(self, report: bytes) -> None:
         """To standard error, if anybody reads it: the program ends as it would in any case."""
-        with contextlib.suppress(OSError):
+        try:
             # The program may have closed ours, and opened a file of its own under the same number.
             descriptor = next((one for one in (self._errors, 2) if _file_at(one) == self._errors_are is not None), None)
             while report and descriptor is not None:
                 report = report[os.write(descriptor, report) :]
+        except OSError as error:
+            if not _is_an_answer(error):
+                raise
 
     def _write(self, is_final: bool) -> None:
         from ._page import page
@@ -195,6 +198,8 @@ class Reporter:
             with open(path, "wb") as file:
                 file.write(snapshot)
         except OSError as error:
+            if not _is_an_answer(error):
+                raise
             self._say(f"watch: the snapshot could not be written: {error}\n".encode(errors="backslashreplace"))
 
     def _put(self, report: bytes, path: str | None) -> None:
@@ -204,6 +209,8 @@ class Reporter:
                     file.write(report)
                 return
         except OSError as error:
+            if not _is_an_answer(error):
+                raise
             self._say(f"watch: could not write there, so it follows here: {error}\n".encode(errors="backslashreplace"))
         self._say(report)
 
@@ -254,20 +261,29 @@ def _kept_errors() -> tuple[int, tuple[int, int] | None]:
 def _duplicate(descriptor: int) -> int:
     try:
         import fcntl
-        import resource
     except ImportError:  # not a Unix
         return os.dup(descriptor)
-    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = HIGH_DESCRIPTOR if most == resource.RLIM_INFINITY else min(most - 1, HIGH_DESCRIPTOR)
+    # Not by `resource`: a program may have a module of that name. It is -1 where there is no limit.
+    most = os.sysconf("SC_OPEN_MAX")
+    most = HIGH_DESCRIPTOR if most < 0 else min(most - 1, HIGH_DESCRIPTOR)
     return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, most)
 
 
 def _file_at(descriptor: int) -> tuple[int, int] | None:
     try:
         facts = os.fstat(descriptor)
-    except OSError:
+    except OSError as error:
+        if not _is_an_answer(error):
+            raise
         return None
     return facts.st_dev, facts.st_ino
+
+
+def _is_an_answer(error: OSError) -> bool:
+    # Late: a program may have modules of the names that this imports.
+    from ._errors import is_an_answer
+
+    return is_an_answer(error)
 
 
 def main(arguments: list[str]) -> NoReturn:

@@ -43,6 +43,11 @@ class Excluded:
         if other not in self._others:
             self._others.append(other)
 
+    def forget(self, other: Excluded) -> None:
+        """It is over; what it has excluded stays so, if that is anything."""
+        if not (other._texts or other._storages or other._others):
+            self._others = [one for one in self._others if one is not other]
+
     def keys(self) -> set[int]:
         """The storages that still live; those that do not are forgotten, as another may take their key."""
         own: set[int] = set()

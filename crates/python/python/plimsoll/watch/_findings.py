@@ -220,7 +220,10 @@ def why(kind: str, hold: Hold, is_scalar: bool, has_graph: bool = False, is_carr
         return _GRADIENTS_IN_CONTAINER if is_kept_in_container(hold) else _GRADIENTS
     is_kept_with_graph = has_graph and kind in (kinds.VALUE, kinds.KEPT_GRADIENT)
     if kind in (kinds.ACTIVATION, kinds.NODES) or "graph" in ways or is_kept_with_graph:
-        return _graph(hold, is_scalar, is_carried, ways)
+        cause, remedy = _graph(hold, is_scalar, is_carried, ways)
+        are_results = kind == kinds.VALUE and (cause, remedy) == _RESULTS
+        # Their values stay when the graph is cut.
+        return (cause, f"{remedy} The values stay then: bound the list or cache too.") if are_results else (cause, remedy)
     if kind == kinds.LIBRARY and hold.how == "inside" and hold.parent is None:
         return _NOBODY
     if kind in _CAUSES:
@@ -254,11 +257,7 @@ def _graph(hold: Hold, is_scalar: bool, is_carried: bool, ways: set[str]) -> tup
             "Cut the graph between steps: `state = state.detach()` before the next step (each tensor of it), or run under "
             "`torch.no_grad()` where nothing is learned.",
         )
-    return (
-        "a graph is kept alive by results that are kept",
-        "Run under `torch.no_grad()` or `torch.inference_mode()` where nothing is learned, or keep `output.detach()` "
-        "(`output.detach().cpu()` to free the device).",
-    )
+    return _RESULTS
 
 
 def entries_of(hold: Hold) -> int | None:
@@ -271,6 +270,11 @@ def entries_of(hold: Hold) -> int | None:
     return count if count <= NAMED_KEYS and not is_other else None
 
 
+_RESULTS = (
+    "a graph is kept alive by results that are kept",
+    "Run under `torch.no_grad()` or `torch.inference_mode()` where nothing is learned, or keep `output.detach()` "
+    "(`output.detach().cpu()` to free the device).",
+)
 _GRADIENTS = (
     "a graph is kept alive by gradients, which `backward(create_graph=True)` gives a graph of their own",
     "Set every `.grad` to None once it was used (`optimizer.zero_grad()`; writing zeros into it is not enough), or use "

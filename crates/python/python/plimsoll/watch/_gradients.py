@@ -11,7 +11,7 @@ from typing import Any, Iterator
 
 import torch
 
-from ._places import is_given_a_frame
+from ._errors import is_an_answer, is_given_a_frame
 from ._undisturbed import PATIENCE, Moment
 
 _GRAD = torch.Tensor.grad.__get__
@@ -73,7 +73,9 @@ class Gradients:
             return otherwise
         try:
             return question(tensor)
-        except RuntimeError:  # a view that was written to where that is not allowed: PyTorch refuses to tell
+        except RuntimeError as error:  # a view that was written to where that is not allowed: PyTorch refuses to tell
+            if not is_an_answer(error):
+                raise
             return otherwise
 
     def is_leaf(self, tensor: torch.Tensor) -> bool:
@@ -95,7 +97,9 @@ class Gradients:
         """Whether it is in a graph: a function's context may be left of one that is gone, or be of one that runs."""
         try:
             return self._may_read() and type(node)._sequence_nr(node) >= 0 and node.next_functions is not None
-        except RuntimeError:
+        except RuntimeError as error:
+            if not is_an_answer(error):
+                raise
             return False
 
     def sequence(self, node: Any) -> int:
@@ -132,7 +136,9 @@ class Gradients:
                 continue
             try:
                 values = getattr(kind, name).__get__(node)
-            except RuntimeError:  # freed by backward
+            except RuntimeError as error:  # freed by backward
+                if not is_an_answer(error):
+                    raise
                 continue
             for value in values if isinstance(values, (tuple, list)) else (values,):
                 if value is not None:
@@ -149,7 +155,11 @@ def _unpacked(node: Any, name: str) -> Iterator[tuple[str, Any, Any]]:
     sys.setprofile(_stop)
     try:
         values = getattr(type(node), name).__get__(node)
-    except (RuntimeError, _Stopped):  # freed by backward, written to since, or packed
+    except _Stopped:  # packed
+        return
+    except RuntimeError as error:  # freed by backward, or written to since
+        if not is_an_answer(error):
+            raise
         return
     finally:
         sys.setprofile(None)

@@ -159,10 +159,13 @@ class Walk:
         self.read = Attributes()
         self._keep: list[Any] = []
         self._queue: collections.deque[tuple[Any, Hold]] = collections.deque()
+        # What is added when all of that is done.
+        self._last: collections.deque[tuple[Any, Hold]] = collections.deque()
 
     def close(self) -> None:
         self._keep.clear()
         self._queue.clear()
+        self._last.clear()
         self.on_object = None
         self.read.forget()
 
@@ -236,13 +239,17 @@ class Walk:
                 self.add(iterator, Hold(None, "loop", "", "loader"))
 
     def running_frames(self) -> None:
-        frames = list(frames_of_threads().values())
-        for frame in frames:
+        """Callers come before what they call, and arguments that a caller of the program's has given after everything else: they are
+        second names of what the caller holds."""
+        for frame in list(frames_of_threads().values()):
+            frames: list[types.FrameType] = []
             walked: types.FrameType | None = frame
             while walked is not None:
                 if is_user_code(walked.f_code):
-                    self._locals_of(walked, None, "local")
+                    frames.append(walked)
                 walked = walked.f_back
+            for depth, walked in enumerate(reversed(frames)):
+                self._locals_of(walked, None, "local", are_arguments_last=depth > 0)
         # This frame is among them: a cycle that would keep every tensor seen until a collection.
         del frames, frame, walked
 
@@ -276,7 +283,7 @@ class Walk:
                 self._locals_of(traceback.tb_frame, None, "frame")
             traceback = traceback.tb_next
 
-    def _locals_of(self, frame: types.FrameType, parent: Hold | None, how: str) -> None:
+    def _locals_of(self, frame: types.FrameType, parent: Hold | None, how: str, are_arguments_last: bool = False) -> None:
         is_cached = sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED
         if is_cached and _asks_for_locals(frame.f_code, frame.f_globals):
             # The program may have this frame's dictionary, and reading it here would fill it anew.
@@ -285,17 +292,28 @@ class Walk:
         if names is frame.f_globals:
             return
         # `exec` takes mappings of any class, whose own code is not to run.
+        last = _arguments_of(frame.f_code) if are_arguments_last else ()
         items = _VIEW.items if type(names) is _VIEW else dict.items if issubclass(type(names), dict) else None
         # A list of them, as a view would be one more who has the dictionary.
         for name, value in list(items(names)) if items is not None else ():
             if type(name) is str:
-                self.add(value, Hold(parent, how, name, frame.f_code.co_name))
+                hold = Hold(parent, how, name, frame.f_code.co_name)
+                if name in last:
+                    self._last.append((value, hold))
+                else:
+                    self.add(value, hold)
         # Before 3.13 this dictionary is cached on the frame and would keep its values alive. Who else has it,
         # besides the frame, this name and the question, has got it from the frame.
         if is_cached and sys.getrefcount(names) <= 3:
             names.clear()
 
     def run(self) -> None:
+        self._run()
+        while self._last:
+            self.add(*self._last.popleft())
+            self._run()
+
+    def _run(self) -> None:
         while self._queue:
             if len(self.seen) > MOST_OBJECTS:
                 self.is_complete = False
@@ -448,6 +466,12 @@ def _frame_of_user(waiting: Any) -> types.FrameType | None:
     """The frame of a generator or coroutine of the program's own that has not ended."""
     frame, code = _WAITING[type(waiting)]
     return frame.__get__(waiting) if is_user_code(code.__get__(waiting)) else None
+
+
+def _arguments_of(code: types.CodeType) -> tuple[str, ...]:
+    """The names of a function's arguments."""
+    many = sum(bool(code.co_flags & flag) for flag in (inspect.CO_VARARGS, inspect.CO_VARKEYWORDS))
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + many]
 
 
 def _asks_for_locals(code: types.CodeType, names: dict[str, Any]) -> bool:

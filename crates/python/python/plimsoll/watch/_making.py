@@ -16,8 +16,10 @@ from typing import Any, Iterator
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode, _get_current_dispatch_mode_stack
 
+from ._attributes import is_passed_on
+from ._errors import is_an_answer, is_programs_own
 from ._frames import frames_of_threads
-from ._places import Place, is_programs_own, place_of
+from ._places import Place, place_of
 from ._uncompiled import leave_alone
 
 # Steps that are noted at a time while the run is young or something stays, and the longest pause.
@@ -95,8 +97,7 @@ def storage_of(tensor: torch.Tensor) -> torch.UntypedStorage | None:
             storage = torch.Tensor.untyped_storage(tensor)
         return storage if has_bytes(storage) else None
     except RuntimeError as error:
-        if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
-            # Not PyTorch's: what a handler of a signal raises has a frame of its own.
+        if not is_an_answer(error):
             raise
         return None
 
@@ -114,7 +115,9 @@ def parts_of_sparse(tensor: torch.Tensor) -> list[torch.Tensor]:
     with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch(), torch._C._AutoDispatchBelowAutograd():
         try:
             return [of(tensor) for of in _PARTS.get(torch.Tensor.layout.__get__(tensor), ())]
-        except RuntimeError:  # within `torch.func`, whose wrappers are of this type too
+        except RuntimeError as error:  # within `torch.func`, whose wrappers are of this type too
+            if not is_an_answer(error):
+                raise
             return []
 
 
@@ -122,7 +125,9 @@ def address_of(storage: torch.UntypedStorage) -> tuple[str, int] | None:
     """The device and address of a storage that has bytes."""
     try:
         return str(storage.device), storage.data_ptr()
-    except RuntimeError:  # a storage without an address: a fake tensor's
+    except RuntimeError as error:  # a storage without an address: a fake tensor's
+        if not is_an_answer(error):
+            raise
         return None
 
 
@@ -152,8 +157,8 @@ class _Noting(TorchDispatchMode):  # type: ignore[misc]
             makes = making.learn(func)
         try:
             # What tensors and modes of the program have for functions was asked before the operation came here. In
-            # operators of its own its code may run, and finds them on as it does alone.
-            if making.foreign and func in making.foreign:
+            # operators of its own, and in those of its classes, its code may run, and finds them on where it does alone.
+            if (making.foreign and func in making.foreign) or (types and all(map(is_passed_on, types))):
                 result = func(*args, **kwargs) if kwargs else func(*args)
             else:
                 with _WithoutFunctions():
@@ -295,7 +300,11 @@ class Making:
         mode = _Noting(self)
         try:
             mode.__enter__()
-        except Exception as error:  # an internal interface of PyTorch has changed
+        except BaseException as error:  # an internal interface of PyTorch has changed
+            if any(one is mode for one in _get_current_dispatch_mode_stack()):
+                mode.__exit__(None, None, None)
+            if not isinstance(error, Exception) or is_programs_own(error):
+                raise
             self.trouble = f"windows cannot be opened in this PyTorch: {error}"
             return False
         self._mode, self._thread = mode, threading.get_ident()
@@ -345,8 +354,8 @@ class Making:
             # The end of the block would ask the dispatcher for a mode that is gone, which is an error.
             return
         if _get_current_dispatch_mode() is self._mode and not _is_in_compiled_call():
-            mode, self._mode = self._mode, None
-            mode.__exit__(None, None, None)
+            self._mode.__exit__(None, None, None)
+            self._mode = None
 
     def pass_ended(self, epoch: int) -> None:
         """A loader has run out: what is made until the next batch belongs to the epoch, not to a step."""

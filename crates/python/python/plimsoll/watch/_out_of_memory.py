@@ -15,7 +15,7 @@ import torch
 from ._census import Census
 from ._findings import holder_of, words_of
 from ._naming import key_of
-from ._places import is_programs_own
+from ._errors import is_programs_own
 
 # Holders that are told.
 MOST_HOLDERS = 6

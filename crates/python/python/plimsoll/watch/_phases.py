@@ -13,7 +13,7 @@ import torch
 
 from ._making import Making
 from ._passing import pass_by
-from ._places import is_programs_own
+from ._errors import is_programs_own
 from ._step_hooks import put_in
 from ._uncompiled import leave_alone
 

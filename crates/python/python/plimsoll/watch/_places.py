@@ -3,15 +3,13 @@ file and keeps no frame alive; `_making.py` notes a place for every storage."""
 
 from __future__ import annotations
 
-import inspect
 import os
-import signal
 import site
 import sys
 import sysconfig
 import threading
 from importlib.machinery import ModuleSpec
-from types import CodeType, FrameType, ModuleType, TracebackType
+from types import CodeType, FrameType, ModuleType
 from typing import NamedTuple
 
 from ._frames import frames_of_threads
@@ -71,31 +69,6 @@ def is_user_code(code: CodeType) -> bool:
     # By its file: a text knows its hash, which of a code is computed of all its instructions each time.
     known = _user_files.get(code.co_filename)
     return is_user_file(code.co_filename) if known is None else known
-
-
-def is_programs_own(error: BaseException) -> bool:
-    """Whether an error that was raised while the watch ran comes of the program's handler of a signal, which ran meanwhile. Other
-    code of the program's is not to run here: what that raises is an error of the watch's."""
-    traceback: TracebackType | None = error.__traceback__
-    codes = None
-    while traceback is not None:
-        frame = traceback.tb_frame
-        if codes is None:
-            handlers = (signal.getsignal(number) for number in signal.valid_signals())
-            codes = [getattr(getattr(one, "__func__", one), "__code__", None) for one in handlers if callable(one)]
-        if any(frame.f_code is one for one in codes) or (is_user_code(frame.f_code) and is_given_a_frame(frame)):
-            return True
-        traceback = traceback.tb_next
-    return False
-
-
-def is_given_a_frame(frame: FrameType) -> bool:
-    """Whether a function was called as handlers of signals are: it may be an object's, or have taken itself off."""
-    code, names = frame.f_code, frame.f_locals
-    count = code.co_argcount + bool(code.co_flags & inspect.CO_VARARGS)
-    given = [names[name] for name in code.co_varnames[: count + code.co_kwonlyargcount] if name in names]
-    given += [one for many in given if type(many) is tuple for one in many]
-    return any(type(one) is FrameType for one in given)
 
 
 class Place(NamedTuple):

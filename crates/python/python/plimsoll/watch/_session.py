@@ -18,9 +18,10 @@ from torch._C._autograd import _get_sequence_nr
 from . import _kinds as kinds
 from ._census import Census
 from ._cycles import freed_by_collector, held_by_cycles, without_collections
+from ._errors import is_programs_own
 from ._excluded import Excluded
 from ._findings import LONGER, Finding, Owner
-from ._growth import SETTLE_STEPS, TOLERATED_BYTES, VERDICT_STEPS, Growth, Suspect
+from ._growth import SETTLE_STEPS, TOLERATED_BYTES, VERDICT_STEPS, WARM_UP_STEPS, Growth, Suspect
 from ._holders import Hold
 from ._lengthening import Lengthening
 from ._levels import Levels
@@ -43,7 +44,7 @@ from ._naming import (
     unseen_finding,
 )
 from ._nodes import Nodes
-from ._places import Place, follow_program, is_programs_own
+from ._places import Place, follow_program
 from ._out_of_memory import Shortages
 from ._phases import Phase, Phases
 from ._put_off import NotWhole, PutOff
@@ -67,10 +68,14 @@ SLOW_SECONDS = 0.25
 MANY_ROWS = 10_000
 # While something grows it is looked at again when the run is longer by this factor.
 LOOK_AGAIN = 1.5
+# Steps of the shortest block of the program's own that is watched like a run: it has a window that can be judged.
+LEAST_BLOCK = WARM_UP_STEPS + WINDOW_STEPS + SETTLE_STEPS
 # Noted and other steps whose times are kept, to tell the watch's cost.
 MOST_TIMED = 256
 # How long the last look of a run waits for other threads, where one was put off.
 LAST_PATIENCE = 0.5
+# Looks that errors of the program's have ended before it is told.
+MOST_INTERRUPTIONS = 3
 # Collections that the watch itself asks for in one run: each takes seconds.
 MOST_COLLECTIONS = 2
 
@@ -122,6 +127,11 @@ class Session:
         self._waited = 0.0
         self._census_ended = 0.0
         self._ask_at = 0.0
+        # How many looks the program's own errors have ended, and the clock before which none is taken again.
+        self._interruptions = 0
+        self._rest_until = 0.0
+        # The step at which a watch of the program's own joined last.
+        self._joined_at: int | None = None
         self._lock = threading.RLock()
         self._pid = os.getpid()
         self._is_busy = False
@@ -216,8 +226,9 @@ class Session:
         began = time.perf_counter()
         try:
             work()
-        except Exception as error:
-            if is_programs_own(error):
+        except BaseException as error:
+            if not isinstance(error, Exception) or is_programs_own(error):
+                self._interrupted(began)
                 raise
             self._give_up(error)
         finally:
@@ -226,6 +237,15 @@ class Session:
                 Moment.leave_rest()
                 self.own_seconds += time.perf_counter() - began
             self._lock.release()
+
+    def _interrupted(self, began: float) -> None:
+        """Looks that the program's handlers of signals end are taken again as rarely as their cost asks for: a program that gives
+        each request a tenth of a second would else spend it in the same look every time."""
+        now = time.perf_counter()
+        self._rest_until = now + (now - began) / CENSUS_SHARE
+        self._interruptions += 1
+        if self._interruptions == MOST_INTERRUPTIONS:
+            self._limit("errors that the program's handlers of signals raise have ended looks: some holders may be unnamed")
 
     def _give_up(self, error: Exception) -> None:
         if self._has_given_up:
@@ -247,8 +267,10 @@ class Session:
                 asked()
 
         was_noting = self.making.is_noting
-        self._enter(work)
-        self._ended_at = time.perf_counter()
+        try:
+            self._enter(work)
+        finally:
+            self._ended_at = time.perf_counter()
 
     def _time_step(self, now: float, was_noting: bool) -> None:
         if self._ended_at:
@@ -269,10 +291,11 @@ class Session:
             self.growth.warm_up(step)
             self.windows.begin_anew(step)
         with self.making.paused():
-            if self._is_judgement_due(step):
-                self._judge(step)
-            if self._is_census_due(step):
-                self._look(step)
+            if time.perf_counter() >= self._rest_until:
+                if self._is_judgement_due(step):
+                    self._judge(step)
+                if self._is_census_due(step):
+                    self._look(step)
             if self.on_findings is not None:
                 self.on_findings(step)
             if self.live is not None:
@@ -328,7 +351,7 @@ class Session:
 
     def _last_look(self) -> None:
         """At the end of a run, where one was put off and nothing is known: what names lead to by then can still be told."""
-        if self.put_off and not self._found:
+        if (self.put_off or self._interruptions) and not self._found:
             with self.making.paused():
                 self._look(self.steps.count, LAST_PATIENCE)
             if not self._found:
@@ -562,18 +585,25 @@ class Session:
         self._enter(self._judge_and_look, waits=True)
 
     def take_in(self, excluded: Excluded) -> None:
-        """A watch of the program's own begins within this one: what it watches is looked at as closely as a run that begins."""
-        step = self.steps.count
+        """A watch of the program's own begins within this one: what it watches is looked at as closely as a run that begins. One that
+        is begun again after a few steps (a block in a loop) goes on: nothing would ever be old enough to be judged."""
+        step, before = self.steps.count, self._joined_at
+        self._joined_at = step
         self.excluded.include(excluded)
+        if before is not None and step - before < LEAST_BLOCK:
+            return
         self.growth.warm_up(step)
         self.windows.begin_anew(step)
         self.windows.look_often()
         self._census_at |= {step + after for after in FIRST_CENSUSES}
         self.steps.quiet_until = 0
 
-    def findings_now(self) -> list[Finding]:
-        """What is found, judged as at the end of a run."""
-        self.look_now()
+    def let_go(self, excluded: Excluded) -> list[Finding]:
+        """The watch that has joined ends: what is found, judged as at the end of a run. In a block of few steps nothing has become old
+        enough for a look of its own."""
+        self.excluded.forget(excluded)
+        if self.steps.count - (self._joined_at or 0) >= LEAST_BLOCK:
+            self.look_now()
         self._finish()
         return self.findings
 

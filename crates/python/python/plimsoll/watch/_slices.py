@@ -4,13 +4,18 @@ knows no tensors."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _kinds as kinds
 from ._findings import Owner
 
-# Where in a storage a tensor begins, and its bytes.
-Part = tuple[int, int]
+
+class Part(NamedTuple):
+    """What of a storage a tensor is: where it begins, and the bytes of its elements, which lie side by side or do not."""
+
+    begin: int
+    bytes: int
+    is_dense: bool
 
 
 class Slices:
@@ -23,7 +28,7 @@ class Slices:
 
     def first(self, key: Any, owner: Owner, part: Part, nbytes: int) -> Owner:
         """What a storage is told as that `part` leads to, the first that was met."""
-        if owner.kind != kinds.VALUE or part[1] * 2 > nbytes:
+        if owner.kind != kinds.VALUE or part.bytes * 2 > nbytes:
             return owner
         self._parts[key] = {part}
         return owner._replace(kind=kinds.SLICE)
@@ -34,6 +39,16 @@ class Slices:
         if parts is None:
             return
         parts.add(part)
-        if sum(each for _, each in parts) * 2 > nbytes:
+        if _covered(parts) * 2 > nbytes:
             del self._parts[key]
             self._owners[key] = self._owners[key]._replace(kind=kinds.VALUE)
+
+
+def _covered(parts: set[Part]) -> int:
+    """The bytes that parts are together. Where dense ones overlap they count once; others are taken for parts beside each other, as
+    columns and gates are."""
+    covered, end = sum(part.bytes for part in parts if not part.is_dense), 0
+    for part in sorted(part for part in parts if part.is_dense):
+        covered += max(part.begin + part.bytes - max(part.begin, end), 0)
+        end = max(end, part.begin + part.bytes)
+    return covered

@@ -16,8 +16,9 @@ import weakref
 from typing import Any, Callable
 
 from ._attributes import attributes_of, class_dicts, dispatches
+from ._errors import is_programs_own
 from ._passing import pass_by
-from ._places import is_programs_own, place_of_waiting
+from ._places import place_of_waiting
 from ._step_hooks import put_in
 from ._uncompiled import leave_alone
 
@@ -299,10 +300,12 @@ class Steps:
         @functools.wraps(call)
         def counted(module: Any, *args: Any, **kwargs: Any) -> Any:
             depths = self._depths.__dict__
-            depth = depths["depth"] = depths.get("depth", 0) + 1
-            if depth == 1:
-                self._guarded(self.on_call)
+            depth = depths.get("depth", 0) + 1
             try:
+                # Within the block: a handler of a signal may raise at any call.
+                depths["depth"] = depth
+                if depth == 1:
+                    self._guarded(self.on_call)
                 return call(module, *args, **kwargs)
             finally:
                 depths["depth"] = depth - 1

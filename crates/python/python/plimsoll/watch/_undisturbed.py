@@ -14,6 +14,7 @@ from types import FrameType, TracebackType
 from typing import Any, Callable
 
 from ._attributes import names_in
+from ._errors import is_an_answer
 from ._frames import frames_of_threads
 
 # For so long no other thread gets the interpreter: four times what was needed before, within these. This thread
@@ -152,7 +153,9 @@ def _tasks() -> list[bytes] | None:
     """The threads of the process; None where the system does not tell, or the program may open no more files."""
     try:
         return [task.encode() for task in os.listdir(_TASKS)] if _C is not None else None
-    except OSError:
+    except OSError as error:
+        if not is_an_answer(error):
+            raise
         return None
 
 

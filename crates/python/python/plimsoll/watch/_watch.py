@@ -27,7 +27,8 @@ class Watch(Decorator):
 
     With `error_on_leak` the end of the block raises `LeakError` if something leaks. `exclude` takes growth that is
     wanted: tensors, lines (`"train.py:17"`) and names on the holder's path (`"replay"`). With `live` it can be looked at
-    with `plimsoll top` meanwhile. Under the command it joins the watch that is on: what grew before the block is told too.
+    with `plimsoll top` meanwhile. Under the command it joins the watch that is on: what grew before the block is told too, and
+    `plimsoll top` needs the command's `--live`.
     """
 
     def __init__(self, error_on_leak: bool = False, exclude: Iterable[Any] = (), live: bool = False):
@@ -37,8 +38,9 @@ class Watch(Decorator):
         self._excluded = Excluded(exclude)
         self._session: Session | None = None
         self._has_joined = False
-        # What was found when the block ended, where its watch goes on.
+        # What was found when the block ended, and the report in words and for programs, where its watch goes on.
         self._found: list[Finding] | None = None
+        self._told: tuple[str, str] | None = None
 
     def __enter__(self) -> Watch:
         try:
@@ -49,13 +51,13 @@ class Watch(Decorator):
             said = "watch: it watches PyTorch's tensors, and PyTorch is not installed here; use plimsoll.LeakWatch() for Plimsoll's"
             raise RuntimeError(said) from missing
 
-        self._found = None
+        self._found = self._told = None
         self._has_joined = bool(_joinable) and _joinable[-1].is_ours
         if self._has_joined:
             self._session = _joinable.pop()
             self._session.take_in(self._excluded)
             return self
-        if _running:
+        if running() is not None:
             raise RuntimeError("watch: another watch is on; leave it first, there is one at a time")
         session = Session()
         session.excluded = self._excluded
@@ -67,13 +69,16 @@ class Watch(Decorator):
         return self
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        from ._render import as_json, text
+
         if self._session is not None:
             if not self._has_joined:
                 _running.clear()
                 self._session.stop()
             elif self._found is None:
                 _joinable.append(self._session)
-                self._found = self._session.findings_now()
+                self._found = self._session.let_go(self._excluded)
+                self._told = (text(self._session, True), as_json(self._session, True))
             if error is None and self.error_on_leak and self.verdicts:
                 raise LeakError(self.text())
 
@@ -101,11 +106,9 @@ class Watch(Decorator):
         """The report as the command prints it."""
         from ._render import text
 
-        return text(self._session, self._is_over) if self._session is not None else "watch: not begun\n"
-
-    @property
-    def _is_over(self) -> bool:
-        return self._found is not None or (self._session is not None and not self._session.is_running)
+        if self._told is not None:
+            return self._told[0]
+        return text(self._session, not self._session.is_running) if self._session is not None else "watch: not begun\n"
 
     def snapshot(self, path: str) -> None:
         """Writes what is alive now, or, after the block, what was at its latest look: a file for `plimsoll report` and
@@ -123,7 +126,9 @@ class Watch(Decorator):
         """The report for programs."""
         from ._render import as_json
 
-        return as_json(self._session, self._is_over) if self._session is not None else "{}\n"
+        if self._told is not None:
+            return self._told[1]
+        return as_json(self._session, not self._session.is_running) if self._session is not None else "{}\n"
 
 
 def watch(*, error_on_leak: bool = False, exclude: Iterable[Any] = (), live: bool = False) -> Watch:
@@ -132,7 +137,10 @@ def watch(*, error_on_leak: bool = False, exclude: Iterable[Any] = (), live: boo
 
 
 def running() -> Session | None:
-    """The watch that is on."""
+    """The watch that is on. One that was on where this process was forked is the other's."""
+    if _running and not _running[-1].is_ours:
+        _running.clear()
+        _joinable.clear()
     return _running[-1] if _running else None
 
 

@@ -1,6 +1,6 @@
 """Each failure is raised from the one before, whose frames keep their batches."""
 # kind: value
-# holder: local `previous` of attempt()
+# holder: local `failure` of main()
 import torch
 
 
