@@ -34,6 +34,8 @@ NAMED_KEYS = 16
 MOST_BITS = 128
 
 _T = TypeVar("_T")
+# Names of a frame's locals, and where those wait that are added later.
+_Later = tuple[tuple[str, ...], "collections.deque[tuple[Any, Hold]]"]
 
 # By these attributes modules and optimizers are known: PyTorch's, Plimsoll's and the program's own that are like them.
 _OWN = {"module": frozenset(("_parameters", "_modules", "_buffers")), "optimizer": frozenset(("state", "param_groups"))}
@@ -159,13 +161,15 @@ class Walk:
         self.read = Attributes()
         self._keep: list[Any] = []
         self._queue: collections.deque[tuple[Any, Hold]] = collections.deque()
-        # What is added when all of that is done.
-        self._last: collections.deque[tuple[Any, Hold]] = collections.deque()
+        # What is added when all of that is done: arguments that have names, then `*args` and `**kwargs`, which pass on many.
+        self._arguments: collections.deque[tuple[Any, Hold]] = collections.deque()
+        self._passed_on: collections.deque[tuple[Any, Hold]] = collections.deque()
 
     def close(self) -> None:
         self._keep.clear()
         self._queue.clear()
-        self._last.clear()
+        self._arguments.clear()
+        self._passed_on.clear()
         self.on_object = None
         self.read.forget()
 
@@ -240,7 +244,7 @@ class Walk:
 
     def running_frames(self) -> None:
         """Callers come before what they call, and arguments that a caller of the program's has given after everything else: they are
-        second names of what the caller holds."""
+        second names of what the caller holds by its own."""
         for frame in list(frames_of_threads().values()):
             frames: list[types.FrameType] = []
             walked: types.FrameType | None = frame
@@ -249,7 +253,7 @@ class Walk:
                     frames.append(walked)
                 walked = walked.f_back
             for depth, walked in enumerate(reversed(frames)):
-                self._locals_of(walked, None, "local", are_arguments_last=depth > 0)
+                self._locals_of(walked, None, "local", *self._later(walked.f_code, is_called=depth > 0))
         # This frame is among them: a cycle that would keep every tensor seen until a collection.
         del frames, frame, walked
 
@@ -283,7 +287,14 @@ class Walk:
                 self._locals_of(traceback.tb_frame, None, "frame")
             traceback = traceback.tb_next
 
-    def _locals_of(self, frame: types.FrameType, parent: Hold | None, how: str, are_arguments_last: bool = False) -> None:
+    def _later(self, code: types.CodeType, is_called: bool) -> tuple[_Later, ...]:
+        """Which of a frame's locals come later, and where they go until then."""
+        named = code.co_argcount + code.co_kwonlyargcount
+        many = sum(bool(code.co_flags & flag) for flag in (inspect.CO_VARARGS, inspect.CO_VARKEYWORDS))
+        passed_on = (code.co_varnames[named : named + many], self._passed_on)
+        return ((code.co_varnames[:named], self._arguments), passed_on) if is_called else (passed_on,)
+
+    def _locals_of(self, frame: types.FrameType, parent: Hold | None, how: str, *later: _Later) -> None:
         is_cached = sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED
         if is_cached and _asks_for_locals(frame.f_code, frame.f_globals):
             # The program may have this frame's dictionary, and reading it here would fill it anew.
@@ -292,14 +303,14 @@ class Walk:
         if names is frame.f_globals:
             return
         # `exec` takes mappings of any class, whose own code is not to run.
-        last = _arguments_of(frame.f_code) if are_arguments_last else ()
         items = _VIEW.items if type(names) is _VIEW else dict.items if issubclass(type(names), dict) else None
         # A list of them, as a view would be one more who has the dictionary.
         for name, value in list(items(names)) if items is not None else ():
             if type(name) is str:
                 hold = Hold(parent, how, name, frame.f_code.co_name)
-                if name in last:
-                    self._last.append((value, hold))
+                waits_in = next((queue for names_of, queue in later if name in names_of), None)
+                if waits_in is not None:
+                    waits_in.append((value, hold))
                 else:
                     self.add(value, hold)
         # Before 3.13 this dictionary is cached on the frame and would keep its values alive. Who else has it,
@@ -309,9 +320,10 @@ class Walk:
 
     def run(self) -> None:
         self._run()
-        while self._last:
-            self.add(*self._last.popleft())
-            self._run()
+        for later in (self._arguments, self._passed_on):
+            while later:
+                self.add(*later.popleft())
+                self._run()
 
     def _run(self) -> None:
         while self._queue:
@@ -466,12 +478,6 @@ def _frame_of_user(waiting: Any) -> types.FrameType | None:
     """The frame of a generator or coroutine of the program's own that has not ended."""
     frame, code = _WAITING[type(waiting)]
     return frame.__get__(waiting) if is_user_code(code.__get__(waiting)) else None
-
-
-def _arguments_of(code: types.CodeType) -> tuple[str, ...]:
-    """The names of a function's arguments."""
-    many = sum(bool(code.co_flags & flag) for flag in (inspect.CO_VARARGS, inspect.CO_VARKEYWORDS))
-    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + many]
 
 
 def _asks_for_locals(code: types.CodeType, names: dict[str, Any]) -> bool:
