@@ -1,5 +1,6 @@
 """What a report also tells: the phases of a step, which level of memory grows, and the page."""
 
+import ctypes
 import html.parser
 import json
 
@@ -11,7 +12,8 @@ import runner  # noqa: E402
 
 runner.load()
 
-from plimsoll_watch._levels import Series, meaning  # noqa: E402
+from plimsoll_watch._levels import Series, bytes_of_holes, meaning  # noqa: E402
+from plimsoll_watch._render import notes, size  # noqa: E402
 from plimsoll_watch._session import Session  # noqa: E402
 
 TRAINS = """
@@ -102,6 +104,38 @@ def test_what_is_no_tensor_may_have_been_made_in_steps_that_were_not_noted(tmp_p
     report = run(tmp_path, "b'x' * (4 << 20)").report
     (note,) = [note for note in report["notes"] if "tensors explain" in note]
     assert "the rest is made in steps that were not noted, or not tensors (Python objects, " in note
+
+
+@pytest.mark.parametrize("holes, is_rest_told", [(40 << 10, False), (8 << 10, True), (0, True)])
+def test_holes_in_the_heap_are_told(holes, is_rest_told):
+    def rising(each):
+        now = [0]
+        series = Series(lambda: now[0], least_bytes=1)
+        for step in range(4096):
+            now[0] = each * step
+            series.sample(step)
+        return series
+
+    session = Session()
+    session.levels.resident, session.levels.holes = rising(48 << 10), rising(holes)
+    (note,) = [note for note in notes(session, False) if "tensors explain" in note]
+    told = f" and holes in its heap {size(holes)}: what is kept lies between what was let go of (fragmentation)"
+    # Below what is told of any level.
+    assert (told in note) is (holes > 16 << 10) and ("the rest is made in" in note) is is_rest_told
+
+
+@pytest.mark.skipif(bytes_of_holes() is None, reason="the C library does not tell what its heap has free")
+def test_a_hole_is_what_is_free_between_what_is_kept():
+    library = ctypes.CDLL(None)
+    library.malloc.restype, library.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+    library.free.argtypes = [ctypes.c_void_p]
+    blocks = [library.malloc(100_000) for _ in range(20)]
+    before = bytes_of_holes()
+    for block in blocks[::2]:
+        library.free(block)
+    assert bytes_of_holes() - before == pytest.approx(10 * 100_000, rel=0.1)
+    for block in blocks[1::2]:
+        library.free(block)
 
 
 class Page(html.parser.HTMLParser):

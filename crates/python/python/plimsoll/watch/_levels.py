@@ -1,10 +1,14 @@
 """Levels of memory over the steps, to tell which of them grows: the process's resident memory, and for each CUDA device
-what is allocated to tensors, what is reserved by the allocator, and the peak. They blame no line."""
+what is allocated to tensors, what is reserved by the allocator, and the peak; and how much of the process's memory is holes in its
+heap. They blame no line."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 from typing import Callable
+
+from ._errors import is_an_answer
 
 MOST_SAMPLES = 64
 # Growth below either is the noise of allocators.
@@ -57,8 +61,27 @@ def resident_bytes() -> int | None:
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[1]) * _PAGE
-    except (OSError, ValueError, IndexError):  # not Linux
+    except (OSError, ValueError, IndexError) as error:  # not Linux
+        if not is_an_answer(error):
+            raise
         return None
+
+
+class _HeapFacts(ctypes.Structure):
+    """What `mallinfo2` answers."""
+
+    _names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+    _fields_ = [(name, ctypes.c_size_t) for name in _names.split()]
+
+
+_heap_facts = getattr(ctypes.CDLL(None), "mallinfo2", None) if os.name == "posix" else None
+if _heap_facts is not None:
+    _heap_facts.restype = _HeapFacts
+
+
+def bytes_of_holes() -> int | None:
+    """What the C library's heap has free, between what is in use; None where it does not tell."""
+    return _heap_facts().fordblks if _heap_facts is not None else None
 
 
 class Levels:
@@ -69,12 +92,14 @@ class Levels:
 
     def __init__(self) -> None:
         self.resident = Series(resident_bytes)
+        self.holes = Series(bytes_of_holes)
         self.devices: dict[int, dict[str, Series]] = {}
 
     def sample(self, step: int) -> None:
         import torch
 
         self.resident.sample(step)
+        self.holes.sample(step)
         if not torch.cuda.is_initialized():
             return
         for device in range(torch.cuda.device_count()):

@@ -74,10 +74,16 @@ def notes(session: Any, is_final: bool) -> list[str]:
     each = session.levels.resident.growth_per_step()
     told = sum(finding.bytes_per_step + finding.node_bytes_per_step for finding in session.findings)
     if each > 2 * told and not session.put_off:
+        holes = session.levels.holes.growth_per_step()
+        known = f"tensors explain {size(told)}"
+        if holes:
+            known += f" and holes in its heap {size(holes)}: what is kept lies between what was let go of (fragmentation)"
         rest = "made in steps that were not noted, or not tensors (Python objects, a library, fragmentation)"
         # What the optimizers of other threads leave behind is counted by nobody.
         rest = f"made in other threads that learn, or {rest}" if session.steps.learns_elsewhere else rest
-        said.append(f"the process grows by {size(each)} a step, of which tensors explain {size(told)}: the rest is {rest}")
+        # Of two levels that are read one after the other a part stays over in any case.
+        is_all_known = holes and each - told - holes < each / 4
+        said.append(f"the process grows by {size(each)} a step, of which {known}" + ("" if is_all_known else f": the rest is {rest}"))
     return said
 
 
