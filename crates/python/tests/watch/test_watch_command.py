@@ -311,7 +311,8 @@ def test_a_file_and_its_descriptors_are_told_as_python_tells_them(path, tmp_path
 def test_modules_of_the_programs_that_have_names_of_pythons(format, tmp_path):
     for name in ("statistics", "html", "decimal", "fractions", "resource"):
         (tmp_path / f"{name}.py").write_text(f"mine = {name!r}\n")
-    (tmp_path / "named.py").write_text(LEAK + "import statistics, html, resource; print(statistics.mine, html.mine, resource.mine)\n")
+    said = "import statistics, html, resource; print(statistics.mine, html.mine, resource.mine)\n"
+    (tmp_path / "named.py").write_text(LEAK + said)
     ran = command("--format", format, "--fail", "named.py", cwd=tmp_path)
     assert ran.returncode == 3 and ran.stdout.endswith("\nstatistics html resource\n")
     assert ("list of" in ran.stderr and "</html>" in ran.stderr) if format == "html" else "1 finding" in ran.stderr

@@ -243,8 +243,8 @@ class Walk:
                 self.add(iterator, Hold(None, "loop", "", "loader"))
 
     def running_frames(self) -> None:
-        """Callers come before what they call, and arguments that a caller of the program's has given after everything else: they are
-        second names of what the caller holds by its own."""
+        """Callers come before what they call, and arguments that a caller of the program's has given after everything else: they
+        are second names of what the caller holds by its own."""
         for frame in list(frames_of_threads().values()):
             frames: list[types.FrameType] = []
             walked: types.FrameType | None = frame

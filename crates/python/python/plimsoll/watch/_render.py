@@ -83,7 +83,8 @@ def notes(session: Any, is_final: bool) -> list[str]:
         rest = f"made in other threads that learn, or {rest}" if session.steps.learns_elsewhere else rest
         # Of two levels that are read one after the other a part stays over in any case.
         is_all_known = holes and each - told - holes < each / 4
-        said.append(f"the process grows by {size(each)} a step, of which {known}" + ("" if is_all_known else f": the rest is {rest}"))
+        left = "" if is_all_known else f": the rest is {rest}"
+        said.append(f"the process grows by {size(each)} a step, of which {known}{left}")
     return said
 
 

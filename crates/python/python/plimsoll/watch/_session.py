@@ -585,8 +585,8 @@ class Session:
         self._enter(self._judge_and_look, waits=True)
 
     def take_in(self, excluded: Excluded) -> None:
-        """A watch of the program's own begins within this one: what it watches is looked at as closely as a run that begins. One that
-        is begun again after a few steps (a block in a loop) goes on: nothing would ever be old enough to be judged."""
+        """A watch of the program's own begins within this one: what it watches is looked at as closely as a run that begins. One
+        that is begun again after a few steps (a block in a loop) goes on: nothing would ever be old enough to be judged."""
         step, before = self.steps.count, self._joined_at
         self._joined_at = step
         self.excluded.include(excluded)
@@ -599,8 +599,8 @@ class Session:
         self.steps.quiet_until = 0
 
     def let_go(self, excluded: Excluded) -> list[Finding]:
-        """The watch that has joined ends: what is found, judged as at the end of a run. In a block of few steps nothing has become old
-        enough for a look of its own."""
+        """The watch that has joined ends: what is found, judged as at the end of a run. In a block of few steps nothing has become
+        old enough for a look of its own."""
         self.excluded.forget(excluded)
         if self.steps.count - (self._joined_at or 0) >= LEAST_BLOCK:
             self.look_now()
