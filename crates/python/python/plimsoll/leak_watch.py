@@ -311,14 +311,14 @@ class LeakWatch(Decorator):
     def text(self) -> str:
         """The report, 80 columns wide."""
         is_final, findings, leaks = not self.is_running, self.findings, self.verdicts
-        told_by = self._steps.told_by if hasattr(self, "_steps") else "nothing"
+        counted_by = self._steps.counted_by if hasattr(self, "_steps") else "nothing"
         count = f"{len(leaks)} finding{'' if len(leaks) == 1 else 's'}" if is_final else f"{len(findings)} growing so far"
-        lines = [f"watch: {self.steps} steps, told by {told_by}; {count}"]
+        lines = [f"watch: {self.steps} steps, counted by {counted_by}; {count}"]
         for finding in findings:
             verb = "growing so far:" if not is_final else "grows" if finding in leaks else "note: grew"
             lines += finding_lines(finding, verb)
             if finding.is_note:
-                lines += ["    note     bounded, or gathered in one pass: told, and not counted"]
+                lines += ["    note     bounded, or gathered in one pass: not counted as a leak"]
         least = WARM_UP_STEPS + SUSPECT_STEPS + SETTLE_STEPS
         if is_final and self.steps < least:
             lines += [f"  note: too few steps to judge; {least} are needed, or mark them with `step()`"]

@@ -131,7 +131,7 @@ class Reporter:
             self.session.follow_phases()
         if self.options.live is not None:
             self.session.serve_live(self.options.live or None, self._line)
-        self.session.keeps_snapshot = bool(self.options.snapshot)
+        self.session.looks.keeps_snapshot = bool(self.options.snapshot)
         if self.options.on_oom:
             self.session.shortages.on_shortage = self._shortage
         if self.options.every:
@@ -190,8 +190,8 @@ class Reporter:
         write = {"json": as_json, "html": page, "text": text}[self.options.format]
         report = write(self.session, is_final).encode(errors="backslashreplace")
         self._put(report, self.options.output)
-        if self.options.snapshot and self.session.snapshot is not None:
-            self._put_snapshot(self.session.snapshot.written(self.options.snapshot), self.options.snapshot)
+        if self.options.snapshot and self.session.looks.snapshot is not None:
+            self._put_snapshot(self.session.looks.snapshot.written(self.options.snapshot), self.options.snapshot)
 
     def _put_snapshot(self, snapshot: bytes, path: str) -> None:
         try:
@@ -242,9 +242,9 @@ class Reporter:
         self.session.stop()
         running = [one for one in threading.enumerate() if not one.daemon and one is not threading.current_thread()]
         if running and is_too_short(self.session):
-            self.session.limits.setdefault("threads of the program still run: what they do from here on is not told")
+            self.session.limits.setdefault("threads of the program still run: what they do from here on is not watched")
         if self.options.snapshot:
-            self.session.take_snapshot(error)
+            self.session.looks.take_snapshot(error)
         self._write(is_final=True)
         return bool(self.session.verdicts)
 

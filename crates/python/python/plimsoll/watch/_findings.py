@@ -282,7 +282,7 @@ _GRADIENTS = (
 )
 _GRADIENTS_IN_CONTAINER = (
     _GRADIENTS[0],
-    "Let go of tensors that are kept with their gradients (`kept.detach()` has none), and set every `.grad` to None once it was "
+    "Drop tensors that are kept with their gradients (`kept.detach()` has none), and set every `.grad` to None once it was "
     "used; or use `torch.autograd.grad(..., create_graph=True)`, whose results go with their names.",
 )
 _EXCEPTION = (
@@ -304,49 +304,49 @@ _NOBODY = (
 )
 _VALUES = (
     "values are kept",
-    "Keep what you need of each (`value.item()`, or a host copy), bound the list or cache, and let old entries go.",
+    "Keep only what you need of each (`value.item()`, or a host copy), bound the list or cache, and drop old entries.",
 )
 LONGER = (
-    "a tensor is made of itself in each step, longer every time",
-    "Keep what you need of each step (a number, or a host copy), bound its length (`seen[-1000:].clone()`), or begin anew with "
+    "a tensor is rebuilt from itself in each step, longer every time",
+    "Keep what you need of each step (a number, or a host copy), bound its length (`seen[-1000:].clone()`), or start again "
     "each epoch.",
 )
 HOLDER_NOT_KNOWN = "holder not known: other threads were computing"
 NOT_LOOKED = (
-    "what this line makes outlives its steps; who holds it could not be looked for beside threads that never rest",
+    "what this line makes outlives its steps; its holder could not be looked for, as other threads never rest",
     "Let the other threads wait at the end of a step once in a while, or watch a run in which they do not compute.",
 )
 _CAUSES = {
     kinds.SLICE: (
-        "slices are kept that keep the whole storage they were cut from",
+        "kept slices keep the whole storage they were cut from",
         "Keep a copy of the part you need: `part.clone()`, or `part.cpu()`.",
     ),
     kinds.PARAMETER: (
         "models are made again and again, and kept",
-        "Build or copy the model once; of copies for a record, keep them on the host "
+        "Build or copy the model once. To keep copies for a record, put them on the host "
         "(`{k: v.cpu() for k, v in model.state_dict().items()}`).",
     ),
     kinds.OPTIMIZER_STATE: (
         "optimizer state is made again and again, and kept",
-        "Make the optimizer once, before the loop; of one that is replaced let go of all that refers to it (schedulers, "
-        "lists), or change its `lr` instead.",
+        "Make the optimizer once, before the loop. To replace it, drop everything that refers to the old one (schedulers, "
+        "lists); to change its rate, set `lr`.",
     ),
     kinds.INPUT: (
-        "inputs that take gradients are kept",
-        "Keep `x.detach()` of an input, or let it go after backward.",
+        "inputs that require gradients are kept",
+        "Keep `x.detach()` of an input, or drop it after backward.",
     ),
     kinds.GRADIENT_OF_INPUT: (
         "kept inputs keep their gradients",
         "Keep what you need of the gradient (`x.grad.cpu()`), then set `x.grad = None`, or use `torch.autograd.grad`, which "
-        "gives gradients back without storing them.",
+        "returns gradients without storing them.",
     ),
     kinds.KEPT_GRADIENT: (
         "gradients are kept",
-        "Keep what you need of a gradient (a number, or `x.grad.cpu()`), and let the rest go.",
+        "Keep what you need of a gradient (a number, or `x.grad.cpu()`), and drop the rest.",
     ),
     kinds.GRADIENT_OF_PARAMETER: (
         "gradients of models that are kept",
-        "Let go of models that are replaced, and of their optimizers.",
+        "Drop models that are replaced, and their optimizers.",
     ),
     kinds.CYCLE: (
         "objects that refer to each other hold tensors until Python's collector comes",

@@ -27,7 +27,7 @@ _ended: weakref.WeakSet[Any] = weakref.WeakSet()
 
 # What tells steps, from the weakest to the strongest.
 NOTHING, MODULE, BACKWARD, LOADER, OPTIMIZER, EXPLICIT = range(6)
-TOLD_BY = (
+COUNTED_BY = (
     "nothing", "calls of a module", "calls of backward", "batches of a loader", "optimizer steps", "watch.step()",
 )  # fmt: skip
 # As many ticks of others without one of the clock's own, and another takes over.
@@ -94,8 +94,8 @@ class Steps:
         self._stop_counting_backward: list[Callable[[], None]] = []
 
     @property
-    def told_by(self) -> str:
-        return TOLD_BY[self._telling()[0]]
+    def counted_by(self) -> str:
+        return COUNTED_BY[self._telling()[0]]
 
     @property
     def told(self) -> int:

@@ -116,11 +116,11 @@ class Watch(Decorator):
         session = self._session
         if session is None:
             raise RuntimeError("watch: not begun, there is nothing to write")
-        session.keeps_snapshot = True
+        session.looks.keeps_snapshot = True
         if session.is_running:
             session.look_now()
         with open(path, "wb") as file:
-            file.write(session.take_snapshot().written(path))
+            file.write(session.looks.take_snapshot().written(path))
 
     def json(self) -> str:
         """The report for programs."""
