@@ -5,8 +5,7 @@ use std::ffi::{CStr, CString, c_char};
 use cudarc::nvrtc::{result, sys};
 use plimsoll_core::{Error, Result};
 
-use crate::kernel::OVERLAPS_FROM;
-use crate::turn::out_of_turn;
+use crate::turn::{OVERLAPS_FROM, out_of_turn};
 
 /// A cubin of `source` for an architecture (`sm_90`), whose kernels wait for their turn: see
 /// Note [Launches that overlap] in `kernel.rs`.

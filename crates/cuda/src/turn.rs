@@ -4,6 +4,9 @@
 
 use std::collections::HashSet;
 
+/// The first compute capability whose launches may overlap.
+pub(crate) const OVERLAPS_FROM: u32 = 90;
+
 /// The first kernel of `assembly` that may touch the GPU's memory before its turn, and by what;
 /// `None` if all wait.
 pub(crate) fn out_of_turn(assembly: &str) -> Option<String> {
