@@ -34,8 +34,8 @@ pub fn compile(name: &str, source: &str, architecture: &str) -> Result<Vec<u8>> 
         }
     }
     Err(Error::driver(format!(
-        "NVRTC made of `{name}` a kernel for {architecture} that does not wait for its turn: {breach}; use another \
-         version of NVRTC"
+        "NVRTC made of `{name}` a kernel for {architecture} that does not wait for its turn: {breach}; begin it with \
+         `in_turn()`, or, if it does, use another version of NVRTC"
     )))
 }
 

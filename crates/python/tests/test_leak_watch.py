@@ -300,7 +300,7 @@ def test_what_is_kept_with_its_gradients_is_told_apart_from_a_model():
             watch.step()
     held = {leak.held_by.split(" of ")[0]: leak.remedy for leak in watch.verdicts}
     assert set(held) == {"local `replay`._buffers", "local `other`._parameters"}, watch.text()
-    assert held["local `replay`._buffers"].startswith("Let go of tensors that are kept")
+    assert held["local `replay`._buffers"].startswith("Drop tensors that are kept")
 
 
 def test_two_lists_of_losses_do_not_hold_each_others_graphs():

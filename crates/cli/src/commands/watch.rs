@@ -17,6 +17,8 @@ const FILES: &[(&str, &str)] = &[
     ("_census.py", include_str!("../../watch/_census.py")),
     ("_checker.py", include_str!("../../watch/_checker.py")),
     ("_command.py", include_str!("../../watch/_command.py")),
+    ("_contained.py", include_str!("../../watch/_contained.py")),
+    ("_copied.py", include_str!("../../watch/_copied.py")),
     ("_cost.py", include_str!("../../watch/_cost.py")),
     ("_cycles.py", include_str!("../../watch/_cycles.py")),
     ("_decorator.py", include_str!("../../watch/_decorator.py")),

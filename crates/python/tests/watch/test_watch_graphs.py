@@ -145,7 +145,7 @@ def test_a_container_of_the_programs_is_told_apart_from_a_model(width):
         assert (kept.bytes_per_step, model.bytes_per_step) == (10 * NODE_BYTES, 15 * NODE_BYTES)
     assert set(kept.lines) <= lines_of(keep_beside_a_model, "kept input", "kept gradient")
     assert set(model.lines) <= lines_of(keep_beside_a_model, "model's input", "model's gradient")
-    assert kept.remedy.startswith("Let go of tensors that are kept") and model.remedy.startswith("Set every `.grad` to None")
+    assert kept.remedy.startswith("Drop tensors that are kept") and model.remedy.startswith("Set every `.grad` to None")
 
 
 def keep_outputs_of_new_models():

@@ -311,6 +311,13 @@ LONGER = (
     "Keep what you need of each step (a number, or a host copy), bound its length (`seen[-1000:].clone()`), or start again "
     "each epoch.",
 )
+COPIED = (
+    "a container is copied in each step, with more in it every time",
+    "Keep what you need of each step (a number, or a host copy), bound the container, or clear it each epoch. Of a metric that "
+    "keeps lists call `update()` in each step, which copies nothing, and `reset()` after an epoch.",
+)
+# What looks alone tell: no storage of it outlives its step.
+REBUILT = (LONGER[0], COPIED[0])
 HOLDER_NOT_KNOWN = "holder not known: other threads were computing"
 NOT_LOOKED = (
     "what this line makes outlives its steps; its holder could not be looked for, as other threads never rest",

@@ -13,6 +13,8 @@ from torch._C._autograd import _get_sequence_nr
 
 from . import _kinds as kinds
 from ._census import Census
+from ._contained import contained
+from ._copied import Copied
 from ._cycles import freed_by_collector, held_by_cycles, without_collections
 from ._excluded import Excluded
 from ._findings import Finding, Owner
@@ -24,6 +26,7 @@ from ._naming import (
     Iterators,
     Libraries,
     add_nodes,
+    copied_finding,
     cycle_finding,
     finding_of,
     grouped,
@@ -65,6 +68,7 @@ class Looks:
         """`limit` takes what the report is to say about what could not be seen."""
         self.nodes = Nodes()
         self.unseen = Unseen()
+        self.copied = Copied()
         self.lengthening = Lengthening(making)
         self.put_off = PutOff(CENSUS_SHARE)
         # What the latest census has named, and the step at which each of it was named first.
@@ -82,7 +86,7 @@ class Looks:
         # The numbers of the first graph nodes of the latest steps.
         self._first_nodes = collections.deque([0], maxlen=SETTLE_STEPS + 1)
         # The watch's own objects, which a census passes by.
-        self._own: list[Any] = [self, vars(self), making, self.nodes, self.unseen, self.lengthening, steps]
+        self._own: list[Any] = [self, vars(self), making, self.nodes, self.unseen, self.copied, self.lengthening, steps]
         self._cycle_lines: set[Place | None] = set()
         self._collections = 0
         self._libraries = Libraries()
@@ -115,7 +119,7 @@ class Looks:
         if is_cheap and last != step and any(at <= step for at in self._due_at):
             return True
         if is_cheap and last != step and self.making.is_open:
-            if self.lengthening.wants_owner() or self.unseen.wants_look(self.making, step):
+            if self.lengthening.wants_owner() or any(one.wants_look(self.making, step) for one in (self.unseen, self.copied)):
                 return True
         is_growing = is_suspected or bool(self.found)
         if is_growing and is_cheap and step >= last * LOOK_AGAIN:
@@ -207,7 +211,9 @@ class Looks:
         took = self._ended - began
         if self._last[0] != step:
             self.nodes.take(census, self.making.place_of_key, step)
-            self.unseen.take(census, self.making, step)
+            containers = contained(census)
+            self.unseen.take(containers, census, self.making, step)
+            self.copied.take(containers, census, self.making, step)
             self.lengthening.take(census)
         self._last = (step, took)
         if self.keeps_snapshot:
@@ -228,6 +234,7 @@ class Looks:
         for found in (
             [unseen_finding(growing, step) for growing in self.unseen.growing()],
             [longer_finding(growing, step) for growing in self.lengthening.growing()],
+            [copied_finding(growing, step) for growing in self.copied.growing()],
         ):
             told = {holder for finding in named for holder in finding.holders}
             named += [finding for finding in found if finding.holder not in told]

@@ -9,6 +9,7 @@ from typing import Any, Callable, Iterable, NamedTuple
 from . import _kinds as kinds
 from ._findings import (
     HOLDER_NOT_KNOWN,
+    COPIED,
     LONGER,
     NOT_LOOKED,
     Finding,
@@ -32,6 +33,8 @@ from ._places import Place
 
 # Further holders of the same bytes that are looked for.
 MOST_OTHERS = 2
+# Another module whose gradients hold so small a part of the nodes is not told: one in so many.
+LEAST_PART = 10
 # Holders that are named where a line is spread over several.
 MOST_SHARED = 8
 # Lines that a finding names.
@@ -265,6 +268,22 @@ def unnamed_finding(suspect: Suspect, step: int) -> Finding:
     return _at(finding, suspect.place)
 
 
+class Copies(NamedTuple):
+    """A container that is made again in each step, with more in it every time."""
+
+    place: Any
+    owner: Owner
+    bytes_per_step: float
+    storages_per_step: float
+    is_steady: bool
+
+
+def copied_finding(growing: Copies, step: int) -> Finding:
+    finding = _of_holder(growing, growing.owner, growing.owner.kind, growing.storages_per_step, step)
+    finding.cause, finding.remedy = COPIED
+    return _at(finding, growing.place)
+
+
 class Longer(NamedTuple):
     """What a line has joined so far."""
 
@@ -362,25 +381,31 @@ class Libraries:
 def others_of(group: Group, look: Any) -> list[Hold]:
     """Who else holds the same bytes."""
 
-    def left(census: Any) -> Hold | None:
+    def left(without: Without, _: Without) -> Hold | None:
+        census = look(*without)
         owners = [census.owners[key] for key in group.keys if key in census.owners]
         return owners[0].hold if len(owners) * 2 >= len(group.keys) else None
 
-    return _others([group.owner()[1].hold, *group.shared_with], left, look)
+    return _others([group.owner()[1].hold, *group.shared_with], left)
 
 
 def others_of_nodes(growing: GrowingNodes, look: Any, before: dict[Any, tuple[int, Owner | None, Any]]) -> list[Hold]:
     """Who else holds the same graph: whose nodes become more where the named holders are passed by. `before` is what each had
     beside them, as every node is counted once. What remains under the named holder's own edge is another's: gradients of
-    modules are counted together."""
-    beside = {edge: count for edge, (count, _, _) in before.items() if edge != growing.edge}
+    modules are counted together, and each module that has a part of them is told."""
 
-    def left(census: Any) -> Hold | None:
-        more = ((count - beside.get(edge, 0), owner) for edge, (count, owner, _) in census.nodes.items())
-        gained, owner = max(more, key=lambda found: found[0], default=(0, None))
-        return owner.hold if owner is not None and gained * 2 >= growing.nodes else None
+    def left(without: Without, apart: Without) -> Hold | None:
+        # Gradients of one more module are passed by: those of the others hold less by themselves.
+        beside = look(*apart).nodes if any(apart) else before
+        most, found = 0, None
+        for edge, (count, owner, _) in look(*without).nodes.items():
+            is_own = edge == growing.edge
+            gained = count if is_own else count - (beside[edge][0] if edge in beside else 0)
+            if owner is not None and gained > most and gained * (LEAST_PART if is_own else 2) >= growing.nodes:
+                most, found = gained, owner.hold
+        return found
 
-    return _others([growing.owner.hold], left, look)
+    return _others([growing.owner.hold], left)
 
 
 def _is_same(one: Hold, other: Hold) -> bool:
@@ -394,24 +419,36 @@ def _with_keys(hold: Hold, others: list[Hold]) -> tuple[Hold, list[Hold]]:
     return (hold if len(apart) == len(others) else as_container(hold)), apart
 
 
-def _others(holds: list[Hold], left: Callable[[Any], Hold | None], look: Any) -> list[Hold]:
-    """What a census without the named holders still finds; `look(skip, edges)` takes one."""
-    skip: set[int] = set()
-    edges: set[Any] = set()
+class Without(NamedTuple):
+    """What a census passes by."""
+
+    skip: set[int]
+    edges: set[Any]
+
+    def add(self, hold: Hold) -> None:
+        holder = holder_of(hold)
+        container = container_of(holder)
+        if holder.how == "grad" and not is_kept_in_container(holder):
+            # The gradient alone is to be let go of: who else leads to its tensor does not hold it besides.
+            self.edges.add(holder.edge())
+        elif container is not None:
+            self.skip.add(container.held)
+        else:
+            self.edges.add(name_of(holder).edge())
+
+
+def _others(holds: list[Hold], left: Callable[[Without, Without], Hold | None]) -> list[Hold]:
+    """Who holds it besides, one after the other; `left` is asked who is left without those that are named and found, and is told
+    which of them were found."""
+    without, apart = Without(set(), set()), Without(set(), set())
     named = holds
     found: list[Hold] = []
     for _ in range(MOST_OTHERS):
         for hold in holds:
-            holder = holder_of(hold)
-            container = container_of(holder)
-            if holder.how == "grad" and not is_kept_in_container(holder):
-                # The gradient alone is to be let go of: who else leads to its tensor does not hold it besides.
-                edges.add(holder.edge())
-            elif container is not None:
-                skip.add(container.held)
-            else:
-                edges.add(name_of(holder).edge())
-        still = left(look(skip, edges))
+            without.add(hold)
+            if found:
+                apart.add(hold)
+        still = left(without, apart)
         if still is None:
             break
         if any(_is_same(still, known) for known in (*named, *found)):

@@ -89,9 +89,13 @@ def notes(session: Any, is_final: bool) -> list[str]:
 
 
 def _names_plimsoll() -> bool:
-    """Whether the program has imported Plimsoll: `python -m plimsoll.watch` does so by itself."""
+    """Whether the program has imported Plimsoll, and more of it than the watch: `python -m plimsoll.watch` does so by itself."""
     modules = (value for value in list(names_in(sys.modules.get("__main__")).values()) if type(value) is types.ModuleType)
-    return any(str(names_in(module).get("__name__")).partition(".")[0] == "plimsoll" for module in modules)
+    return any("LeakWatch" in names_in(module) for module in modules if _is_plimsoll(module))
+
+
+def _is_plimsoll(module: types.ModuleType) -> bool:
+    return str(names_in(module).get("__name__")).partition(".")[0] == "plimsoll"
 
 
 def levels_of(session: Any) -> dict[str, dict[str, float]]:

@@ -14,7 +14,7 @@ from . import _kinds as kinds
 from ._cost import StepTimes
 from ._errors import is_programs_own
 from ._excluded import Excluded
-from ._findings import LONGER, Finding
+from ._findings import REBUILT, Finding
 from ._growth import SETTLE_STEPS, VERDICT_STEPS, WARM_UP_STEPS, Growth, Suspect
 from ._levels import Levels
 from ._looks import CENSUS_SHARE, FIRST_CENSUSES, SLOW_SECONDS, Looks
@@ -311,7 +311,7 @@ class Session:
 
     def _is_still_held(self, finding: Finding) -> bool:
         held = {str(place) for place in self.suspects}
-        is_of_censuses = finding.kind == kinds.NODES or finding.cause == LONGER[0] or not finding.lines
+        is_of_censuses = finding.kind == kinds.NODES or finding.cause in REBUILT or not finding.lines
         return is_of_censuses or any(line in held for line in finding.lines)
 
     def _is_judgement_due(self, step: int) -> bool:
@@ -381,7 +381,7 @@ class Session:
         if self.steps.rank >= OPTIMIZER or self.steps.epochs > 1 or self.steps.has_learnt:
             return
         for finding in self.looks.found:
-            if finding.cause == LONGER[0] or is_one_pass(finding, self.steps.rank == LOADER):
+            if finding.cause in REBUILT or is_one_pass(finding, self.steps.rank == LOADER):
                 finding.is_note = True
                 finding.is_verdict = False
 

@@ -30,6 +30,8 @@ NOTHING, MODULE, BACKWARD, LOADER, OPTIMIZER, EXPLICIT = range(6)
 COUNTED_BY = (
     "nothing", "calls of a module", "calls of backward", "batches of a loader", "optimizer steps", "watch.step()",
 )  # fmt: skip
+# What PyTorch says of the backward that runs where none does.
+OUTSIDE = -1
 # As many ticks of others without one of the clock's own, and another takes over.
 QUIET_TICKS = 4
 # The same of another thread, which may have the interpreter for some time.
@@ -334,11 +336,15 @@ class Steps:
     def _count_backward(self, of: Any) -> Callable[[], None]:
         """Hears of calls of the function `backward` of a module or class; gives back what ends that."""
         backward = vars(of)["backward"]
+        # Of PyTorch's: what is called within another one, as a reentrant checkpoint does, is a part of that.
+        task = getattr(getattr(self._framework, "_C", None), "_current_graph_task_id", lambda: OUTSIDE)
 
         @functools.wraps(backward)
         def counted(*args: Any, **kwargs: Any) -> Any:
+            is_outermost = task() == OUTSIDE
             result = backward(*args, **kwargs)
-            self._guarded(self._learnt, sys._getframe(1))
+            if is_outermost:
+                self._guarded(self._learnt, sys._getframe(1))
             return result
 
         counted._torchdynamo_inline = backward  # type: ignore[attr-defined]
