@@ -117,7 +117,12 @@ class Reporter:
         try:
             self._begin()
         except Exception as error:
+            from ._errors import is_programs_own
+
             self.session = None
+            if is_programs_own(error):
+                # A handler of a signal has ended the program's import.
+                raise
             self._missing = f"watch: could not begin: {type(error).__name__}: {error}\n"
 
     def _begin(self) -> None:
@@ -137,12 +142,16 @@ class Reporter:
         if self.options.every:
             self.session.on_findings = self._so_far
         self.session.start()
-        if hasattr(signal, "SIGUSR1") and signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL:
-            try:
-                signal.signal(signal.SIGUSR1, self._asked)
-                os.register_at_fork(after_in_child=self._leave_child)
-            except ValueError:  # PyTorch was imported in another thread
-                pass
+        self._hear_signal()
+
+    def _hear_signal(self) -> None:
+        """Reports when it is asked by SIGUSR1, unless the program hears that signal itself."""
+        if not hasattr(signal, "SIGUSR1") or _has_native_handler(signal.SIGUSR1):
+            return
+        # Python has handlers in its main thread alone, and PyTorch may be imported in another one.
+        if signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGUSR1, self._asked)
+            os.register_at_fork(after_in_child=self._leave_child)
 
     @property
     def _is_ours(self) -> bool:
@@ -267,6 +276,16 @@ def _duplicate(descriptor: int) -> int:
     most = os.sysconf("SC_OPEN_MAX")
     most = HIGH_DESCRIPTOR if most < 0 else min(most - 1, HIGH_DESCRIPTOR)
     return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, most)
+
+
+def _has_native_handler(number: int) -> bool:
+    """Whether something has a handler that Python does not know of: `faulthandler.register(SIGUSR1)`."""
+    try:
+        with open("/proc/self/status", "rb") as file:
+            caught = next((int(line.split()[1], 16) for line in file if line.startswith(b"SigCgt:")), 0)
+    except (OSError, ValueError):  # not Linux
+        return False
+    return bool(caught >> (number - 1) & 1)
 
 
 def _file_at(descriptor: int) -> tuple[int, int] | None:

@@ -99,6 +99,9 @@ def describe(keys: set[Any], key_of: Callable[[Any], Any]) -> str:
 
 def _way_back(weak: weakref.ref[Any]) -> str:
     met: list[Any] = [weak()]
+    if met[0] is None:
+        # Another thread has let it go.
+        return A_CYCLE
     names: list[str] = []
     is_closed = False
     try:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from typing import Any, NamedTuple
+from typing import Any, Iterable, NamedTuple
 
 from . import _kinds as kinds
 from ._holders import NAMED_KEYS, Hold, folded
@@ -88,8 +88,14 @@ class Finding:
 
 def _until_entry(path: list[dict[str, Any]]) -> tuple[tuple[str, ...], ...]:
     ends = ("entry", "item", "key", "cache", "graph", "frame")
-    at = next((at for at, step in enumerate(path) if step["how"] in ends), len(path))
-    return tuple((step["how"], step.get("name", ""), step.get("of", "")) for step in path[:at])
+    told: list[tuple[str, ...]] = []
+    for before, step in zip([{}, *path], path):
+        # What a module within a module holds is its own.
+        is_child = step["how"] == "item" and (before.get("name"), before.get("of")) == ("_modules", "module")
+        if step["how"] in ends and not is_child:
+            break
+        told.append((step["how"], "" if is_child else step.get("name", ""), step.get("of", "")))
+    return tuple(told)
 
 
 def words_of(hold: Hold) -> str:
@@ -175,7 +181,7 @@ def owner_of_graphs(graph: Hold, is_scalar: bool, other: Owner | None) -> Owner:
         # To let go of the tensors is not enough where gradients of inputs lead back to them.
         return other
     # Two keys of one dictionary: what grows is the dictionary.
-    return Owner(kinds.NODES, as_container(graph), is_scalar)
+    return Owner(kinds.NODES, as_container(graph, [keys_of(other.hold)]), is_scalar)
 
 
 def is_behind_gradient(hold: Hold) -> bool:
@@ -200,12 +206,23 @@ def name_of(hold: Hold) -> Hold:
     return holder_of(hold)
 
 
-def as_container(hold: Hold) -> Hold:
-    """The same path with its first key of a dictionary told as one entry of many, where many keys have grown."""
+def keys_of(hold: Hold) -> tuple[str, ...]:
+    """The keys of dictionaries on a path."""
+    return tuple(step.name for step in hold.path() if step.how == "item")
+
+
+def as_container(hold: Hold, others: Iterable[tuple[str, ...]] | None = None) -> Hold:
+    """The same path with a key of a dictionary told as one entry of many, where many keys have grown: the first key, or the first
+    that is another one on the paths with the keys `others`."""
     path = list(hold.path())
-    at = next((index for index, step in enumerate(path) if step.how == "item"), None)
-    if at is None:
+    items = [index for index, step in enumerate(path) if step.how == "item"]
+    # Gradients of modules are told together, whichever of them have more.
+    if others is not None and not any(step.how == "grad" for step in path):
+        keys, others = keys_of(hold), list(others)
+        items = [index for at, index in enumerate(items) if any(other[at : at + 1] != keys[at : at + 1] for other in others)]
+    if not items:
         return hold
+    at = items[0]
     copied = path[at - 1]
     for index, step in enumerate(path[at:]):
         how, name = ("entry", "") if index == 0 else (step.how, step.name)

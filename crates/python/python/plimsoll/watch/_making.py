@@ -167,9 +167,11 @@ class _Noting(TorchDispatchMode):  # type: ignore[misc]
             else:
                 with _WithoutFunctions():
                     result = func._op(*args, **kwargs) if kwargs else func._op(*args)
-        except (RuntimeError, MemoryError) as error:
-            if making.on_error is not None:
+        except BaseException as error:
+            if making.on_error is not None and isinstance(error, (RuntimeError, MemoryError)):
                 making.on_error(error)
+            # Who keeps the error keeps this frame.
+            args = kwargs = None
             raise
         # Half of the operations make nothing, and this is all that they pay.
         if making.is_noting and (makes or func is _ADD_IN_PLACE or func is _COPY_INTO):
@@ -465,9 +467,7 @@ def _oldest_of_each_line(rows: list[Row]) -> list[Row]:
 def _makes_memory(func: Any) -> bool:
     """Views and in-place operations make no memory; what has no schema may. Two take up storages that were made outside
     operations: copies of a storage (`copy.deepcopy`) and Python's own data (`torch.tensor`)."""
-    try:
-        if func._schema.name in ("aten::set_", "aten::lift_fresh"):
-            return True
-        return any(result.alias_info is None for result in func._schema.returns)
-    except AttributeError:
+    schema = getattr(func, "_schema", None)
+    if schema is None or schema.name in ("aten::set_", "aten::lift_fresh"):
         return True
+    return any(result.alias_info is None for result in schema.returns)

@@ -21,6 +21,7 @@ from ._findings import (
     is_behind_gradient,
     is_kept_in_container,
     is_of_graph,
+    keys_of,
     name_of,
     steps_of,
     why,
@@ -54,7 +55,7 @@ class Group:
         self.keys: set[Any] = set()
         # In which what it keeps was made.
         self._steps: set[int] = set()
-        self._names: set[str] = set()
+        self._names: set[tuple[str, ...]] = set()
         self.shared_with: list[Hold] = []
         self.objects_per_step = 0.0
         self.is_judged_enough = False
@@ -72,7 +73,7 @@ class Group:
         self.owners.setdefault(kind, owner)
         if self.behind_gradient is None and is_behind_gradient(owner.hold):
             self.behind_gradient = owner
-        self._names.add(next((step.name for step in owner.hold.path() if step.how == "item"), ""))
+        self._names.add(keys_of(owner.hold))
         self.keys.add(row.key)
         self._steps.add(row.step)
         self.objects_per_step += 1 / suspect.judged_steps
@@ -116,10 +117,11 @@ class Group:
         return [places[line] for line, _ in by_line.most_common(MOST_LINES)]
 
     def owner(self) -> tuple[str, Owner]:
-        """The kind that has most of the bytes, and who holds it."""
-        kind = self.kinds.most_common(1)[0][0]
+        """The kind that has most of the bytes, and who holds it. Parameters have gradients of their own size, which are told by
+        them."""
+        kind = max(self.kinds, key=lambda one: (round(self.kinds[one]), one != kinds.GRADIENT_OF_PARAMETER))
         owner = self.owners[kind]
-        return kind, owner._replace(hold=as_container(owner.hold)) if len(self._names) > 1 else owner
+        return kind, owner._replace(hold=as_container(owner.hold, self._names)) if len(self._names) > 1 else owner
 
 
 def key_of(hold: Hold) -> Any:
@@ -220,12 +222,19 @@ def nodes_finding(growing: GrowingNodes, others: list[Hold], step: int) -> Findi
     return finding
 
 
+def key_below(finding: Finding) -> Any:
+    """The key of a dictionary by which a holder has what it holds; None where that is a list or many keys."""
+    below = finding.path[len(finding.holder) : len(finding.holder) + 1]
+    return below[0].get("name") if below and below[0]["how"] == "item" else None
+
+
 def add_nodes(named: list[Finding], found: Iterable[Finding]) -> None:
     """Adds findings of graph nodes to those that are named: who holds storages too is told once, with the nodes besides."""
     told = {holder: finding for finding in named for holder in finding.holders}
     for finding in found:
         known = told.get(finding.holder)
-        if known is None:
+        # Of two keys of one dictionary each is told with what it holds.
+        if known is None or key_below(known) != key_below(finding):
             named.append(finding)
         else:
             known.nodes_per_step += finding.objects_per_step
@@ -416,7 +425,8 @@ def _is_same(one: Hold, other: Hold) -> bool:
 def _with_keys(hold: Hold, others: list[Hold]) -> tuple[Hold, list[Hold]]:
     """A holder as one of many keys, where other keys of its dictionary hold the same, and who else holds it."""
     apart = [other for other in others if not _is_same(hold, other)]
-    return (hold if len(apart) == len(others) else as_container(hold)), apart
+    same = [keys_of(other) for other in others if _is_same(hold, other)]
+    return (as_container(hold, same) if same else hold), apart
 
 
 class Without(NamedTuple):

@@ -10,9 +10,11 @@ import time
 import weakref
 from typing import Any, Callable
 
+from torch._C import _get_tracing_state
+
 from . import _kinds as kinds
 from ._cost import StepTimes
-from ._errors import is_programs_own
+from ._errors import is_programs_own, let_go_of_frames
 from ._excluded import Excluded
 from ._findings import REBUILT, Finding
 from ._growth import SETTLE_STEPS, VERDICT_STEPS, WARM_UP_STEPS, Growth, Suspect
@@ -155,6 +157,9 @@ class Session:
         """The one way to what is done at the end of a step: whatever goes wrong in there ends the watch, and the program goes
         on. Only what the program itself has raised, in a handler of a signal, is raised in it. What hears of steps, phases and
         errors on the way here is guarded by its own files, to the same end."""
+        # Whoever asks a tensor for its shape while `torch.jit.trace` records writes into what is recorded.
+        if _get_tracing_state() is not None:
+            return
         if not self.is_running or self._has_given_up or not self._lock.acquire(blocking=waits):
             return
         was_busy, self._is_busy = self._is_busy, True
@@ -164,6 +169,7 @@ class Session:
         except BaseException as error:
             if not isinstance(error, Exception) or is_programs_own(error):
                 self._interrupted(began)
+                let_go_of_frames(error)
                 raise
             self._give_up(error)
         finally:
