@@ -7,7 +7,6 @@ import argparse
 import contextlib
 import os
 import signal
-import sys
 import threading
 from typing import Any, NoReturn
 

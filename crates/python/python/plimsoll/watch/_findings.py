@@ -62,6 +62,8 @@ class Finding:
     seen_at_step: int = 0
     files: list[str] = dataclasses.field(default_factory=list)
     phase: str = ""
+    # The step of the oldest that stays, where that is known.
+    first_step: int = 0
     # Of graphs that hold storages: their nodes, and what those take on the host besides.
     nodes_per_step: float = 0.0
     node_bytes_per_step: float = 0.0

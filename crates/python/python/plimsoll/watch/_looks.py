@@ -35,11 +35,10 @@ from ._naming import (
     key_of,
     longer_finding,
     nodes_finding,
-    others_of,
-    others_of_nodes,
     unseen_finding,
 )
 from ._nodes import Nodes
+from ._others import others_of, others_of_nodes
 from ._places import Place
 from ._put_off import NotWhole, PutOff
 from ._snapshot import Snapshot

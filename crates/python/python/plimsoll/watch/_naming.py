@@ -15,14 +15,12 @@ from ._findings import (
     Finding,
     Owner,
     as_container,
-    container_of,
     entries_of,
     holder_of,
     is_behind_gradient,
     is_kept_in_container,
     is_of_graph,
     keys_of,
-    name_of,
     steps_of,
     why,
     words_of,
@@ -32,10 +30,6 @@ from ._holders import Hold
 from ._nodes import GrowingNodes
 from ._places import Place
 
-# Further holders of the same bytes that are looked for.
-MOST_OTHERS = 2
-# Another module whose gradients hold so small a part of the nodes is not told: one in so many.
-LEAST_PART = 10
 # Holders that are named where a line is spread over several.
 MOST_SHARED = 8
 # Lines that a finding names.
@@ -54,7 +48,7 @@ class Group:
         self.owners: dict[str, Owner] = {}
         self.keys: set[Any] = set()
         # In which what it keeps was made.
-        self._steps: set[int] = set()
+        self.steps: set[int] = set()
         self._names: set[tuple[str, ...]] = set()
         self.shared_with: list[Hold] = []
         self.objects_per_step = 0.0
@@ -75,7 +69,7 @@ class Group:
             self.behind_gradient = owner
         self._names.add(keys_of(owner.hold))
         self.keys.add(row.key)
-        self._steps.add(row.step)
+        self.steps.add(row.step)
         self.objects_per_step += 1 / suspect.judged_steps
         self.is_judged_enough = self.is_judged_enough or suspect.judged_steps >= VERDICT_STEPS
 
@@ -87,7 +81,7 @@ class Group:
         self.phases.update(other.phases)
         self.owners = {**other.owners, **self.owners}
         self.keys |= other.keys
-        self._steps |= other._steps
+        self.steps |= other.steps
         self._names |= other._names
         self.objects_per_step += other.objects_per_step
         self.is_judged_enough = self.is_judged_enough or other.is_judged_enough
@@ -99,7 +93,7 @@ class Group:
 
     def is_carried(self, hold: Hold) -> bool:
         """Whether it was made in more steps than its containers have entries."""
-        return len(self._steps) > (entries_of(hold) or 0)
+        return len(self.steps) > (entries_of(hold) or 0)
 
     @property
     def bytes_per_step(self) -> float:
@@ -205,6 +199,7 @@ def finding_of(group: Group, others: list[Hold], step: int) -> Finding | None:
         is_note=bound_of(owner.hold) is not None,
         seen_at_step=step,
         phase=group.phases.most_common(1)[0][0],
+        first_step=min(group.steps),
     )
 
 
@@ -387,102 +382,6 @@ class Libraries:
             groups[key_of(owner.hold)].add(suspect, row, owner)
 
 
-def others_of(group: Group, look: Any) -> list[Hold]:
-    """Who else holds the same bytes."""
-
-    def left(without: Without, _: Without) -> Hold | None:
-        census = look(*without)
-        owners = [census.owners[key] for key in group.keys if key in census.owners]
-        return owners[0].hold if len(owners) * 2 >= len(group.keys) else None
-
-    return _others([group.owner()[1].hold, *group.shared_with], left)
-
-
-def others_of_nodes(growing: GrowingNodes, look: Any, before: dict[Any, tuple[int, Owner | None, Any]]) -> list[Hold]:
-    """Who else holds the same graph: whose nodes become more where the named holders are passed by. `before` is what each had
-    beside them, as every node is counted once. What remains under the named holder's own edge is another's: gradients of
-    modules are counted together, and each module that has a part of them is told."""
-
-    def left(without: Without, apart: Without) -> Hold | None:
-        # Gradients of one more module are passed by: those of the others hold less by themselves.
-        beside = look(*apart).nodes if any(apart) else before
-        most, found = 0, None
-        for edge, (count, owner, _) in look(*without).nodes.items():
-            is_own = edge == growing.edge
-            gained = count if is_own else count - (beside[edge][0] if edge in beside else 0)
-            if owner is not None and gained > most and gained * (LEAST_PART if is_own else 2) >= growing.nodes:
-                most, found = gained, owner.hold
-        return found
-
-    return _others([growing.owner.hold], left)
-
-
-def _is_same(one: Hold, other: Hold) -> bool:
-    """Whether two paths are told together."""
-    return bool(key_of(holder_of(one)) == key_of(holder_of(other)))
-
-
-def _with_keys(hold: Hold, others: list[Hold]) -> tuple[Hold, list[Hold]]:
-    """A holder as one of many keys, where other keys of its dictionary hold the same, and who else holds it."""
-    apart = [other for other in others if not _is_same(hold, other)]
-    same = [keys_of(other) for other in others if _is_same(hold, other)]
-    return (as_container(hold, same) if same else hold), apart
-
-
-class Without(NamedTuple):
-    """What a census passes by."""
-
-    skip: set[int]
-    edges: set[Any]
-
-    def add(self, hold: Hold) -> None:
-        holder = holder_of(hold)
-        container = container_of(holder)
-        if holder.how == "grad" and not is_kept_in_container(holder):
-            # The gradient alone is to be let go of: who else leads to its tensor does not hold it besides.
-            self.edges.add(holder.edge())
-        elif container is not None:
-            self.skip.add(container.held)
-        else:
-            self.edges.add(name_of(holder).edge())
-
-
-def _others(holds: list[Hold], left: Callable[[Without, Without], Hold | None]) -> list[Hold]:
-    """Who holds it besides, one after the other; `left` is asked who is left without those that are named and found, and is told
-    which of them were found."""
-    without, apart = Without(set(), set()), Without(set(), set())
-    named = holds
-    found: list[Hold] = []
-    for _ in range(MOST_OTHERS):
-        for hold in holds:
-            without.add(hold)
-            if found:
-                apart.add(hold)
-        still = left(without, apart)
-        if still is None:
-            break
-        if any(_is_same(still, known) for known in (*named, *found)):
-            # Under another key of the same dictionary: all of it is to be let go of.
-            still = as_container(still)
-        found.append(still)
-        holds = [still]
-    return found
-
-
-def is_one_pass(finding: Finding, of_loader: bool) -> bool:
-    """Values that a loop gathers in a list of its own, over one pass and without learning: that may be its
-    purpose. Nobody gathers graphs on purpose. Over a loader, which tells that it is a pass, they may be gathered in lists by
-    name, on an object, in pairs or as arrays. What a loop that only calls a module has so may be a server's cache."""
-    ways = [step["how"] for step in finding.path]
-    if finding.kind != kinds.VALUE or is_of_graph(finding.cause) or ways[:1] not in (["local"], ["global"]):
-        return False
-    return ways[1:] == ["entry"] or (of_loader and all(_is_gathering(step) for step in finding.path[1:]))
-
-
-def _is_gathering(step: dict[str, Any]) -> bool:
-    return step["how"] in ("item", "entry", "attribute") or (step["how"], step.get("of")) == ("inside", "ndarray")
-
-
 def bound_of(hold: Hold) -> int | None:
     """The bound of a container on the path: it cannot grow for ever."""
     return next((step.most for step in hold.path() if step.most is not None), None)
@@ -497,3 +396,15 @@ def _is_made_anew(hold: Hold) -> bool:
         if step.how in ("entry", "closure", "frame", "cache", "graph"):
             return True
     return False
+
+
+def is_same(one: Hold, other: Hold) -> bool:
+    """Whether two paths are told together."""
+    return bool(key_of(holder_of(one)) == key_of(holder_of(other)))
+
+
+def _with_keys(hold: Hold, others: list[Hold]) -> tuple[Hold, list[Hold]]:
+    """A holder as one of many keys, where other keys of its dictionary hold the same, and who else holds it."""
+    apart = [other for other in others if not is_same(hold, other)]
+    same = [keys_of(other) for other in others if is_same(hold, other)]
+    return (as_container(hold, same) if same else hold), apart

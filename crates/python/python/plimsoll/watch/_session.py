@@ -21,11 +21,11 @@ from ._growth import SETTLE_STEPS, VERDICT_STEPS, WARM_UP_STEPS, Growth, Suspect
 from ._levels import Levels
 from ._looks import CENSUS_SHARE, FIRST_CENSUSES, SLOW_SECONDS, Looks
 from ._making import WINDOW_STEPS, Making
-from ._naming import is_one_pass
+from ._meant import may_be_meant
 from ._places import Place, follow_program
 from ._out_of_memory import Shortages
 from ._phases import Phase, Phases
-from ._steps import LOADER, OPTIMIZER, Steps
+from ._steps import Steps
 from ._undisturbed import PATIENCE, Moment
 from ._windows import Windows
 
@@ -384,10 +384,8 @@ class Session:
         enough = {str(place) for place, suspect in self.suspects.items() if suspect.judged_steps >= VERDICT_STEPS}
         for finding in self.looks.found:
             finding.is_verdict = finding.is_verdict or any(line in enough for line in finding.lines)
-        if self.steps.rank >= OPTIMIZER or self.steps.epochs > 1 or self.steps.has_learnt:
-            return
         for finding in self.looks.found:
-            if finding.cause in REBUILT or is_one_pass(finding, self.steps.rank == LOADER):
+            if may_be_meant(finding, self.steps):
                 finding.is_note = True
                 finding.is_verdict = False
 

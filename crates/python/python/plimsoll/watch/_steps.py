@@ -90,7 +90,7 @@ class Steps:
         self._clock_began = 0
         # What told steps before, and how many.
         self._told_before = (NOTHING, 0)
-        self._epoch_began = 0
+        self._epoch_began = self._last_began = 0
         self._undo: list[Callable[[], None]] = []
         self._stop_counting_calls: Callable[[], None] | None = None
         self._stop_counting_backward: list[Callable[[], None]] = []
@@ -195,11 +195,16 @@ class Steps:
         """The loaders' iterators that have given batches lately and still live."""
         return [loader() for loader in self._loaders]  # type: ignore[no-untyped-call]
 
+    @property
+    def pass_began(self) -> int:
+        """The step with which the latest pass began: the one that goes on, or the last that is complete."""
+        return self._epoch_began if self.count - self._epoch_began > 1 else self._last_began
+
     def epoch(self) -> None:
         """A pass is complete. One without steps (a validation set) is none."""
         if self.count - self._epoch_began < 2:
             return
-        self._epoch_began = self.count
+        self._last_began, self._epoch_began = self._epoch_began, self.count
         self.epochs += 1
         self.on_epoch()
 
