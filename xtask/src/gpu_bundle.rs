@@ -21,7 +21,8 @@ const PROGRAMS: [[&str; 3]; 3] = [
 const RUN: &str = r#"#!/usr/bin/env bash
 # Runs what is in this folder on a machine with an NVIDIA driver; results go to $OUT (or ./results).
 # `run.sh STEP...` runs the named steps, without a name all of them; `run.sh sanitize TOOL...` every
-# case once under the tools of compute-sanitizer (memcheck, racecheck, initcheck, synccheck).
+# case once under the tools of compute-sanitizer (memcheck, racecheck, initcheck, synccheck), or, with
+# OPERATIONS="softmax sum" in the environment, every case of these.
 set -u
 here="$(cd "$(dirname "$0")" && pwd)"
 tar -xzf "$here/built.tar.gz" -C "$here"
@@ -35,7 +36,7 @@ if [ "${1:-}" = sanitize ]; then
     for tool in "${@:-memcheck}"; do
         # What it says of a failed process is the last line of its file.
         seq 0 $((parts - 1)) | xargs -P "$(nproc)" -I{} sh -c "
-            timeout 500 compute-sanitizer --tool $tool --error-exitcode 9 '$here/gpu_bundle' once {}/$parts \
+            timeout 500 compute-sanitizer --tool $tool --error-exitcode 9 '$here/gpu_bundle' once {}/$parts ${OPERATIONS:-} \
                 >'$out/$tool-{}.txt' 2>&1 || echo \"FAILED (status \$?)\" >>'$out/$tool-{}.txt'"
         echo "== $tool: $(cat "$out/$tool"-*.txt | grep -c '^ok ') of $parts parts right," \
             "$(cat "$out/$tool"-*.txt | grep -o '^ok.*' | grep -o '[0-9]* instances' | awk '{n += $1} END {print n}') instances"

@@ -20,9 +20,10 @@ use crate::dnn::Dnn;
 use crate::error::Told;
 use crate::fault::Faults;
 use crate::fence::EventPool;
-use crate::kernel::{Kernels, OVERLAPS_FROM};
+use crate::kernel::Kernels;
 use crate::library;
 use crate::stream::Streams;
+use crate::turn::OVERLAPS_FROM;
 
 /// The first driver that captures launches that overlap in graphs: CUDA 12.3's.
 const CAPTURES_OVERLAP: i32 = 12_030;

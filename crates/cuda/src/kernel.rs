@@ -30,9 +30,6 @@ use smallvec::SmallVec;
 use crate::error::Told;
 use crate::{Argument, Context, Grid, KernelName, KernelSource, cache, nvrtc};
 
-/// The first compute capability whose launches may overlap.
-pub(crate) const OVERLAPS_FROM: u32 = 90;
-
 /// What a cubin has: every kernel of its file, or one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {

@@ -5,8 +5,7 @@ use std::ffi::{CStr, CString, c_char};
 use cudarc::nvrtc::{result, sys};
 use plimsoll_core::{Error, Result};
 
-use crate::kernel::OVERLAPS_FROM;
-use crate::turn::out_of_turn;
+use crate::turn::{OVERLAPS_FROM, out_of_turn};
 
 /// A cubin of `source` for an architecture (`sm_90`), whose kernels wait for their turn: see
 /// Note [Launches that overlap] in `kernel.rs`.
@@ -35,8 +34,8 @@ pub fn compile(name: &str, source: &str, architecture: &str) -> Result<Vec<u8>> 
         }
     }
     Err(Error::driver(format!(
-        "NVRTC made of `{name}` a kernel for {architecture} that does not wait for its turn: {breach}; use another \
-         version of NVRTC"
+        "NVRTC made of `{name}` a kernel for {architecture} that does not wait for its turn: {breach}; begin it with \
+         `in_turn()`, or, if it does, use another version of NVRTC"
     )))
 }
 

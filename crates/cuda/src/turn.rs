@@ -4,10 +4,17 @@
 
 use std::collections::HashSet;
 
+/// The first compute capability whose launches may overlap.
+pub(crate) const OVERLAPS_FROM: u32 = 90;
+
 /// The first kernel of `assembly` that may touch the GPU's memory before its turn, and by what;
 /// `None` if all wait.
 pub(crate) fn out_of_turn(assembly: &str) -> Option<String> {
     let bodies = bodies(assembly);
+    let kernels = assembly.lines().filter(|line| code_of(line).contains(ENTRY)).count();
+    if kernels == 0 || bodies.iter().filter(|body| body.is_kernel).count() != kernels {
+        return Some(format!("{kernels} kernels are announced, of which some could not be read"));
+    }
     let tables = tables(assembly);
     bodies.iter().find_map(|body| {
         let breach = match body.is_kernel.then(|| before_turn(&body.instructions)).flatten() {
@@ -67,15 +74,23 @@ impl<'a> Instruction<'a> {
     }
 }
 
+/// What announces a kernel.
+const ENTRY: &str = ".entry ";
+
+/// A line without its comment.
+fn code_of(line: &str) -> &str {
+    line.split("//").next().unwrap_or_default()
+}
+
 /// The functions of `assembly`.
 fn bodies(assembly: &str) -> Vec<Body<'_>> {
     let mut bodies: Vec<Body<'_>> = Vec::new();
     let mut head = None;
     let mut depth = 0;
     for line in assembly.lines() {
-        let line = line.split("//").next().unwrap_or_default();
+        let line = code_of(line);
         if depth == 0 {
-            for (word, is_kernel) in [(".entry ", true), (".func ", false)] {
+            for (word, is_kernel) in [(ENTRY, true), (".func ", false)] {
                 if let Some((_, rest)) = line.split_once(word) {
                     let name = rest.rsplit(')').next().unwrap_or(rest).trim();
                     let name = if is_kernel { rest } else { name };
@@ -190,6 +205,14 @@ mod tests {
         }
         let told = told("\t@%p1 griddepcontrol.wait;");
         assert_eq!(told, "`add_f32`: `ret` comes before its wait");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_taken_for_waiting() {
+        let told = |assembly: &str| out_of_turn(assembly).unwrap();
+        assert_eq!(told(""), "0 kernels are announced, of which some could not be read");
+        let on_one_line = kernel(WAIT).replace("\n)\n.maxntid 256\n{", "\n) {");
+        assert_eq!(told(&on_one_line), "1 kernels are announced, of which some could not be read");
     }
 
     #[test]

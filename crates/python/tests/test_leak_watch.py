@@ -147,7 +147,7 @@ def test_optimizer_steps_tell_steps_and_training_is_clean():
             model(plimsoll.randn(8, 32)).square().mean().backward()
             optimizer.step()
     assert watch.findings == [] and watch.steps >= STEPS - 1
-    assert watch.text().startswith(f"watch: {watch.steps} steps, told by optimizer steps; 0 findings")
+    assert watch.text().startswith(f"watch: {watch.steps} steps, counted by optimizer steps; 0 findings")
 
 
 def test_growth_is_told_while_it_goes_on():
@@ -243,7 +243,7 @@ def test_calls_of_backward_tell_steps():
                 x = plimsoll.randn(64, 4)  # kept
                 learn((x @ weight).tanh().sum())
                 kept.append(x)
-        assert watch.text().startswith(f"watch: {STEPS} steps, told by calls of backward; 1 finding"), watch.text()
+        assert watch.text().startswith(f"watch: {STEPS} steps, counted by calls of backward; 1 finding"), watch.text()
         # Beside learning it is no prediction.
         (leak,) = watch.verdicts
         assert (leak.bytes_per_step, leak.line) == (1024, line_of(test_calls_of_backward_tell_steps, "# kept"))
@@ -300,7 +300,7 @@ def test_what_is_kept_with_its_gradients_is_told_apart_from_a_model():
             watch.step()
     held = {leak.held_by.split(" of ")[0]: leak.remedy for leak in watch.verdicts}
     assert set(held) == {"local `replay`._buffers", "local `other`._parameters"}, watch.text()
-    assert held["local `replay`._buffers"].startswith("Let go of tensors that are kept")
+    assert held["local `replay`._buffers"].startswith("Drop tensors that are kept")
 
 
 def test_two_lists_of_losses_do_not_hold_each_others_graphs():

@@ -108,7 +108,7 @@ def test_the_report_names_peak_holders_and_a_leak(script, tmp_path):
     assert (done.returncode, done.stdout) == (0, "done 24 cuda\n")
     report = done.stderr
     assert "Peak memory of cuda:0" in report and "by kind" in report and "by module" in report and "by line" in report
-    assert "24 steps told by optimizer steps" in report
+    assert "24 steps counted by optimizer steps" in report
     assert "global `model`" in report and "global `optimizer`" in report and "Cached by the allocator" in report
     assert "1. leak:" in report and "program.py:19" in report.split("leak:")[1]
     assert all(len(line) <= 80 for line in report.splitlines()), report

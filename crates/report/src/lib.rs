@@ -27,7 +27,7 @@ mod write;
 
 pub use analysis::{
     ALIVE, Amount, Change, DeviceAnalysis, Grown, Growth, Held, Lines, LiveSet, Lives, Peak, Phase,
-    Phases, PlacedSegment, Reserved, SiteId, Sites, Steps, ToldBy, changes, growth,
+    Phases, PlacedSegment, Reserved, SiteId, Sites, Steps, CountedBy, changes, growth,
     highest_by_bucket, placement, reserved_changes,
 };
 pub use diff::{Diff, KindChange, SiteChange};

@@ -7,7 +7,7 @@ mod support;
 use std::path::{Path, PathBuf};
 
 use plimsoll_report::{
-    Diff, Kind, Report, Snapshot, ToldBy, open, read, text, write_json, write_pickle,
+    Diff, Kind, Report, Snapshot, CountedBy, open, read, text, write_json, write_pickle,
 };
 use proptest::prelude::*;
 use support::{sample, samples, unpacked};
@@ -98,7 +98,7 @@ fn plimsolls_own_files_have_their_kinds_and_figures() {
     assert_eq!(device.lives.peak.bytes, 52_543_040, "requested_bytes.all.peak");
     assert_eq!(device.reserved.peak.bytes, 69_206_016, "reserved_bytes.all.peak");
     assert_eq!(device.lives.bytes_at(device.lives.last_position()), 52_543_040);
-    assert_eq!(device.steps[0].told_by, ToldBy::Annotations);
+    assert_eq!(device.steps[0].counted_by, CountedBy::Annotations);
     let kinds: Vec<Kind> = device.at_peak.by_kind.iter().map(|(kind, _)| *kind).collect();
     assert_eq!(kinds, [Kind::Parameter, Kind::Gradient, Kind::Temporary]);
     let site = report.lines.sites.frame(device.at_peak.by_site[0].0);

@@ -74,7 +74,7 @@ pub(crate) type MutexGuard<'a, T> = Held<parking_lot::MutexGuard<'a, T>>;
 
 /// The value of a lock, locked and counted until this is dropped: fields go in order, the lock
 /// first.
-#[must_use = "the lock is let go of when this is dropped"]
+#[must_use = "the lock is released when this is dropped"]
 pub(crate) struct Held<G> {
     guard: G,
     _holding: Holding,

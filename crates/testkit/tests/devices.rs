@@ -245,13 +245,18 @@ fn losses_of_rows_agree_with_the_cpu() -> Result<()> {
 }
 
 #[test]
+fn losses_of_extreme_rows_agree_with_the_cpu() -> Result<()> {
+    on_every_accelerator(rows::losses_of_extreme_rows_agree_with_the_cpu)
+}
+
+#[test]
 fn sums_of_equal_rows_agree_with_the_cpu() -> Result<()> {
     on_every_accelerator(rows::sums_of_equal_rows_agree_with_the_cpu)
 }
 
 #[test]
-fn sums_down_few_rows_agree_with_the_cpu() -> Result<()> {
-    on_every_accelerator(rows::sums_down_few_rows_agree_with_the_cpu)
+fn sums_down_columns_agree_with_the_cpu() -> Result<()> {
+    on_every_accelerator(rows::sums_down_columns_agree_with_the_cpu)
 }
 
 #[test]

@@ -33,40 +33,40 @@ pub const RESULTS: Cause = Cause {
 /// An optimizer is made anew.
 pub const OPTIMIZER_STATE: Cause = Cause {
     name: "optimizer state is made again and again, and kept",
-    remedy: "Make the optimizer once, before the loop; of one that is replaced let go of all that \
-             refers to it (schedulers, lists), or change its `lr` instead.",
+    remedy: "Make the optimizer once, before the loop. To replace it, drop everything that refers to \
+             the old one (schedulers, lists); to change its rate, set `lr`.",
 };
 
 /// A model is made anew.
 pub const MODELS: Cause = Cause {
     name: "models are made again and again, and kept",
-    remedy: "Build or copy the model once; of copies for a record, keep them on the host \
+    remedy: "Build or copy the model once. To keep copies for a record, put them on the host \
              (`{k: v.cpu() for k, v in model.state_dict().items()}`).",
 };
 
 /// Gradients are kept by themselves.
 pub const GRADIENTS: Cause = Cause {
     name: "gradients are kept",
-    remedy: "Keep what you need of a gradient (a number, or `x.grad.cpu()`), and let the rest go.",
+    remedy: "Keep what you need of a gradient (a number, or `x.grad.cpu()`), and drop the rest.",
 };
 
 /// Gradients of kept inputs.
 pub const INPUT_GRADIENTS: Cause = Cause {
     name: "kept inputs keep their gradients",
     remedy: "Keep what you need of the gradient (`x.grad.cpu()`), then set `x.grad = None`, or use \
-             `torch.autograd.grad`, which gives gradients back without storing them.",
+             `torch.autograd.grad`, which returns gradients without storing them.",
 };
 
 /// Gradients of models that are kept.
 pub const MODEL_GRADIENTS: Cause = Cause {
     name: "gradients of models that are kept",
-    remedy: "Let go of models that are replaced, and of their optimizers.",
+    remedy: "Drop models that are replaced, and their optimizers.",
 };
 
 /// Inputs that take gradients.
 pub const INPUTS: Cause = Cause {
-    name: "inputs that take gradients are kept",
-    remedy: "Keep `x.detach()` of an input, or let it go after backward.",
+    name: "inputs that require gradients are kept",
+    remedy: "Keep `x.detach()` of an input, or drop it after backward.",
 };
 
 /// A hook gathers.
@@ -78,22 +78,22 @@ pub const HOOK: Cause = Cause {
 
 /// Slices.
 pub const SLICES: Cause = Cause {
-    name: "slices are kept that keep the whole storage they were cut from",
+    name: "kept slices keep the whole storage they were cut from",
     remedy: "Keep a copy of the part you need: `part.clone()`, or `part.cpu()`.",
 };
 
 /// Plain values.
 pub const VALUES: Cause = Cause {
     name: "values are kept",
-    remedy: "Keep what you need of each (`value.item()`, or a host copy), bound the list or cache, and \
-             let old entries go.",
+    remedy: "Keep only what you need of each (`value.item()`, or a host copy), bound the list or cache, \
+             and drop old entries.",
 };
 
-/// A tensor is made of itself.
+/// A tensor is rebuilt from itself.
 pub const LONGER: Cause = Cause {
-    name: "a tensor is made of itself in each step, longer every time",
+    name: "a tensor is rebuilt from itself in each step, longer every time",
     remedy: "Keep what you need of each step (a number, or a host copy), bound its length \
-             (`seen[-1000:].clone()`), or begin anew with each epoch.",
+             (`seen[-1000:].clone()`), or start again each epoch.",
 };
 
 /// Nobody that is known holds it.

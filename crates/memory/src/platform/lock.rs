@@ -62,7 +62,7 @@ unsafe impl<T: Send> Sync for Lock<T> {}
 
 /// The value of a lock, locked until this is dropped, on the thread that locked it (a forked
 /// child's only thread counts as that).
-#[must_use = "the lock is let go of when this is dropped"]
+#[must_use = "the lock is released when this is dropped"]
 pub(crate) struct Guard<'a, T> {
     lock: &'a Lock<T>,
     /// Not `Send`.

@@ -14,7 +14,7 @@ def say_once(stacklevel: int) -> None:
     global _said
     if not _said:
         _said = True
-        warnings.warn("compile: nothing is compiled in Plimsoll; the program runs as it stands", stacklevel=stacklevel)
+        warnings.warn("compile: nothing is compiled in Plimsoll; the program runs unchanged", stacklevel=stacklevel)
 
 
 def compile(

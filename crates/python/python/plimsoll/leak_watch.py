@@ -17,8 +17,9 @@ from .watch import _kinds as kinds
 from .watch._cycles import describe, held_by_cycles, without_collections
 from .watch._decorator import Decorator
 from .watch._excluded import Excluded
-from .watch._findings import LONGER, Finding, object_of
+from .watch._findings import Finding, object_of
 from .watch._growth import SETTLE_STEPS, SUSPECT_STEPS, TOLERATED_BYTES, VERDICT_STEPS, WARM_UP_STEPS, Suspect
+from .watch._meant import may_be_meant
 from .watch._naming import (
     Iterators,
     Libraries,
@@ -27,18 +28,16 @@ from .watch._naming import (
     cycle_finding,
     finding_of,
     grouped,
-    is_one_pass,
     join_gradients,
     join_spread,
     longer_finding,
     nodes_finding,
-    others_of,
-    others_of_nodes,
 )
 from .watch._nodes import Nodes
+from .watch._others import others_of, others_of_nodes
 from .watch._errors import is_programs_own
 from .watch._render import finding_lines
-from .watch._steps import EXPLICIT, LOADER, OPTIMIZER, Steps
+from .watch._steps import EXPLICIT, Steps
 from .watch._watch import LeakError
 
 # A look for holders beyond this many seconds looks for no further ones.
@@ -291,8 +290,7 @@ class LeakWatch(Decorator):
         enough = {str(place) for place, grows in judged if grows.judged_steps >= VERDICT_STEPS}
         for finding in self._found:
             finding.is_verdict = finding.is_verdict or any(line in enough for line in finding.lines)
-            may_be_meant = finding.cause == LONGER[0] or is_one_pass(finding, self._steps.rank == LOADER)
-            if not self._steps.has_learnt and self._steps.rank < OPTIMIZER and self._steps.epochs <= 1 and may_be_meant:
+            if may_be_meant(finding, self._steps):
                 finding.is_note, finding.is_verdict = True, False
 
     # ---- results ----
@@ -311,14 +309,14 @@ class LeakWatch(Decorator):
     def text(self) -> str:
         """The report, 80 columns wide."""
         is_final, findings, leaks = not self.is_running, self.findings, self.verdicts
-        told_by = self._steps.told_by if hasattr(self, "_steps") else "nothing"
+        counted_by = self._steps.counted_by if hasattr(self, "_steps") else "nothing"
         count = f"{len(leaks)} finding{'' if len(leaks) == 1 else 's'}" if is_final else f"{len(findings)} growing so far"
-        lines = [f"watch: {self.steps} steps, told by {told_by}; {count}"]
+        lines = [f"watch: {self.steps} steps, counted by {counted_by}; {count}"]
         for finding in findings:
             verb = "growing so far:" if not is_final else "grows" if finding in leaks else "note: grew"
             lines += finding_lines(finding, verb)
             if finding.is_note:
-                lines += ["    note     bounded, or gathered in one pass: told, and not counted"]
+                lines += ["    note     bounded, or gathered in one pass: not counted as a leak"]
         least = WARM_UP_STEPS + SUSPECT_STEPS + SETTLE_STEPS
         if is_final and self.steps < least:
             lines += [f"  note: too few steps to judge; {least} are needed, or mark them with `step()`"]

@@ -141,7 +141,7 @@ def dropped(program: pathlib.Path, at_step: int) -> Ran:
             for finding in session.verdicts:
                 rows = [row for at, of in session.suspects.items() if str(at) in finding.lines for row in of.rows]
                 rows = rows or [row for row in session.making.rows.values() if str(row.place) in finding.lines]
-                counted.append((finding, rows, marks_of(finding, session._sequence[0])))
+                counted.append((finding, rows, marks_of(finding, session.looks.first_young_node)))
             told = []
             for finding, rows, marks in counted:
                 before = alive(rows, marks)

@@ -52,7 +52,7 @@ def leak(tmp_path):
 def test_a_report_on_standard_error_and_nothing_else(leak):
     ran = command("--every", "20", leak, "--fail", "-m", "x")
     assert (ran.returncode, ran.stdout) == (0, "arguments ['--fail', '-m', 'x'] __main__\n")
-    assert "watch: 20 steps, told by calls of a module; 1 growing so far" in ran.stderr
+    assert "watch: 20 steps, counted by calls of a module; 1 growing so far" in ran.stderr
     final = ran.stderr[ran.stderr.index("watch: 30 steps") :]
     assert "1 finding" in final and "leak.py:6" in final and "global `kept` -> list of" in final
     assert "Remedy".lower() in final and max(map(len, final.splitlines())) <= 80
@@ -98,7 +98,7 @@ def test_what_comes_once_tells_no_steps_and_a_module_has_one_name(tmp_path, end)
     ran = command("--format", "json", "--fail", program)
     assert ran.returncode == 3
     report = json.loads(ran.stderr)
-    assert (report["steps"], report["told_by"]) == (60, "calls of a module")
+    assert (report["steps"], report["counted_by"]) == (60, "calls of a module")
     (finding,) = report["findings"]
     assert finding["held_by"] == "global `loss` -> grad_fn AddBackward0" and finding["also_held_by"] == []
     assert not [note for note in report["notes"] if "too few" in note]
@@ -108,7 +108,7 @@ def test_modules_and_failing(leak):
     ran = command("--fail", "--format", "json", "-m", "leak", "--every", cwd=leak.parent)
     assert (ran.returncode, ran.stdout) == (3, "arguments ['--every'] __main__\n")
     report = json.loads(ran.stderr)
-    assert (report["steps"], report["told_by"], len(report["findings"])) == (30, "calls of a module", 1)
+    assert (report["steps"], report["counted_by"], len(report["findings"])) == (30, "calls of a module", 1)
     assert report["findings"][0]["files"][0] == f"{leak}:6"
 
 
@@ -206,7 +206,7 @@ def test_a_report_on_a_signal(tmp_path):
                 told = running.stderr.readline()
                 if "growing so far" in told and "; 0 " not in told:
                     break
-        assert "told by calls of a module; 1 growing so far" in told
+        assert "counted by calls of a module; 1 growing so far" in told
         assert running.poll() is None
     finally:
         running.kill()
@@ -338,7 +338,7 @@ def test_a_program_marks_its_steps_without_plimsoll(tmp_path):
         "for _ in range(30):\n    kept.append(torch.ones(64, 64)); plimsoll.watch.step()\n"
     )
     ran = command("--format", "json", str(program))
-    assert ran.returncode == 0 and json.loads(ran.stderr)["told_by"] == "watch.step()"
+    assert ran.returncode == 0 and json.loads(ran.stderr)["counted_by"] == "watch.step()"
 
 
 OWN = """

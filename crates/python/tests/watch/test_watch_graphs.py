@@ -145,7 +145,7 @@ def test_a_container_of_the_programs_is_told_apart_from_a_model(width):
         assert (kept.bytes_per_step, model.bytes_per_step) == (10 * NODE_BYTES, 15 * NODE_BYTES)
     assert set(kept.lines) <= lines_of(keep_beside_a_model, "kept input", "kept gradient")
     assert set(model.lines) <= lines_of(keep_beside_a_model, "model's input", "model's gradient")
-    assert kept.remedy.startswith("Let go of tensors that are kept") and model.remedy.startswith("Set every `.grad` to None")
+    assert kept.remedy.startswith("Drop tensors that are kept") and model.remedy.startswith("Set every `.grad` to None")
 
 
 def keep_outputs_of_new_models():
@@ -444,3 +444,80 @@ def test_a_modules_names_that_are_no_words():
             cache.pop(step, None)
     assert finding.kind == "value" and finding.bytes_per_step == 16 * 64 * 4
     assert "`__dict__`" in finding.held_by, finding.held_by
+
+
+def keep_values_and_losses():
+    log = {"hidden": [], "loss": []}
+    net = torch.nn.Linear(32, 64)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(STEPS):
+        hidden = net(torch.randn(16, 32))
+        loss = hidden.square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        log["hidden"].append(hidden.detach())
+        log["loss"].append(loss)
+
+
+def test_nodes_of_one_key_are_not_told_as_anothers():
+    values, nodes = watched(keep_values_and_losses)
+    assert values.held_by.startswith("local `log`['hidden'] of ") and values.cause == "values are kept"
+    assert nodes.held_by.startswith("local `log`['loss'] of ")
+    assert (nodes.kind, nodes.cause) == ("graph nodes on the host", "a graph is kept alive by a loss that is kept")
+
+
+class Encoder(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.saved = torch.nn.Linear(32, 32), []
+
+    def forward(self, x):
+        y = self.linear(x)
+        self.saved.append(y.detach())
+        return y
+
+
+class Decoder(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.history = torch.nn.Linear(32, 32), {}
+
+    def forward(self, x):
+        y = self.linear(x).tanh()
+        self.history[len(self.history)] = y.detach()
+        return y
+
+
+def keep_in_two_children():
+    model = torch.nn.ModuleDict({"encode": Encoder(), "decode": Decoder()})
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        model["decode"](model["encode"](torch.randn(16, 32))).mean().backward()
+        optimizer.step()
+
+
+def test_what_two_children_of_a_model_keep_is_told_apart():
+    found = {finding.held_by.partition(" of ")[0] for finding in watched(keep_in_two_children)}
+    assert found == {"local `model`._modules['encode'].saved", "local `model`._modules['decode'].history"}
+
+
+def keep_gradients_behind_two_modules():
+    """An inner gradient that is kept, and what two modules' gradients hold besides, of which one has a small part."""
+    gradients = []
+    embedding, net = torch.nn.Embedding(10, 64), torch.nn.Linear(64, 1)
+    index = torch.tensor([1, 2, 3])
+    for _ in range(STEPS):
+        hook = embedding.register_full_backward_hook(lambda module, inner, outer: gradients.append(outer[0]))
+        net(embedding(index)).norm(2).backward(create_graph=True)
+        hook.remove()
+        gradients[-1].sum().backward()
+
+
+@pytest.mark.filterwarnings("ignore:Full backward hook")
+def test_each_module_whose_gradients_hold_a_part_is_told():
+    found = watched(keep_gradients_behind_two_modules)
+    held = {held for finding in found for held in (finding.held_by, *(words for words, _ in finding.also_held_by))}
+    for name in ("gradients", "net", "embedding"):
+        assert any(one.startswith(f"local `{name}`") for one in held), held

@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 import runner  # noqa: E402
 
 watch = runner.load()
-from plimsoll_watch import _errors, _making, _session  # noqa: E402
+from plimsoll_watch import _errors, _looks, _making, _session  # noqa: E402
 from plimsoll_watch._making import parts_of_sparse  # noqa: E402
 
 
@@ -151,10 +151,10 @@ def test_backward_tells_steps_and_a_cycle_inside_graphs_is_told_as_one():
             x = torch.randn(1024, requires_grad=True)
             x.tanh().backward(torch.ones_like(x), create_graph=True)
             del x
-    assert (watched._session.steps.told, watched._session.steps.told_by) == (30, "calls of backward")
+    assert (watched._session.steps.told, watched._session.steps.counted_by) == (30, "calls of backward")
     assert watched.verdicts and all("create_graph" in finding.remedy for finding in watched.verdicts)
     # All that was imported is walked through once, however often something is looked at.
-    assert watched._session._libraries.walks == 1
+    assert watched._session.looks._libraries.walks == 1
 
 
 @pytest.mark.parametrize("has_loader", [False, True])
@@ -191,7 +191,7 @@ def test_as_a_decorator_and_as_an_error():
 
     with pytest.raises(watch.LeakError, match=r"16.0 KiB a step") as error:
         leaks()
-    assert "list of" in str(error.value) and "told by watch.step()" in str(error.value)
+    assert "list of" in str(error.value) and "counted by watch.step()" in str(error.value)
 
 
 def test_a_generator_and_a_coroutine_are_watched_to_their_ends():
@@ -386,8 +386,9 @@ def test_a_compiled_step_is_the_same_graphs(has_phases, monkeypatch):
     alone, learnt = compiled()
     # However long a look takes.
     monkeypatch.setattr(_session, "SLOW_SECONDS", 0.0)
+    monkeypatch.setattr(_looks, "SLOW_SECONDS", 0.0)
     for share in ("CENSUS_SHARE", "IDLE_CENSUS_SHARE"):
-        monkeypatch.setattr(_session, share, 1e9)
+        monkeypatch.setattr(_looks, share, 1e9)
     if has_phases:
         start = _session.Session.start
         monkeypatch.setattr(_session.Session, "start", lambda self: (self.follow_phases(), start(self))[1])
@@ -452,14 +453,14 @@ def test_an_evaluation_after_training_is_told_where_it_marks_its_steps(is_marked
             kept.append(model(torch.randn(16, 32)))
             if is_marked:
                 watch.step()
-    assert watched._session.steps.told_by == ("watch.step()" if is_marked else "optimizer steps")
+    assert watched._session.steps.counted_by == ("watch.step()" if is_marked else "optimizer steps")
     assert [finding.held_by.split(" of ")[0] for finding in watched.findings] == (["local `kept`"] if is_marked else [])
 
 
 def test_no_collection_comes_into_a_look(monkeypatch):
     """It takes longer than the look where a program has many objects, and the look would be taken for a slow one."""
     came, within, before = [], [], gc.get_threshold()
-    kept, look = [[at] for at in range(1000)], _session.Census
+    kept, look = [[at] for at in range(1000)], _looks.Census
 
     def looked(*arguments, **named):
         came.clear()
@@ -470,12 +471,12 @@ def test_no_collection_comes_into_a_look(monkeypatch):
     def note(phase, _):
         came.append(phase)
 
-    monkeypatch.setattr(_session, "Census", looked)
+    monkeypatch.setattr(_looks, "Census", looked)
     with watch() as watched:
         gc.callbacks.append(note)
         try:
             gc.set_threshold(10)
-            watched._session._census()
+            watched._session.looks.census()
             assert (within, gc.get_threshold()[0]) == ([[]], 10)
         finally:
             gc.set_threshold(*before)

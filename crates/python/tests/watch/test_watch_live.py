@@ -162,7 +162,7 @@ def test_a_program_is_told_of_while_it_runs_and_stays_as_it_is(tmp_path):
         # The watch's thread is none of the program's.
         assert output == "threads 1 1\n"
         # The report comes as without the option; how many steps it had to judge is the machine's.
-        assert "told by optimizer steps; 1 " in errors and "served no longer" not in errors
+        assert "counted by optimizer steps; 1 " in errors and "served no longer" not in errors
         assert not running.path.exists() and silent.recv(1) == b""
 
 

@@ -16,6 +16,8 @@ TOLD_LATER = {"late": 80 + 100, "every_third_step": 60, "states_each_epoch": 40}
 # Every fifth and every tenth step leaves something; modules called several times before the optimizer's first step
 # begin the count, which begins anew with it.
 TOLD_LATER |= {"evaluations_kept": 60, "conversations": 100}
+# Copies are told by the fourth look.
+TOLD_LATER |= {"copied_history": 20, "reentrant_checkpoints": 14}
 TOLD_LATER |= {"cache_by_identity": 14, "closure_of_lbfgs": 14, "jacobians": 14, "arrays": 14, "entropies_of_agent": 16}
 
 
@@ -27,7 +29,7 @@ def one_thread():
 
 
 def test_there_are_enough():
-    assert len(LEAKS) >= 94 and len(CLEAN) >= 91
+    assert len(LEAKS) >= 100 and len(CLEAN) >= 96
 
 
 @pytest.mark.parametrize("program", LEAKS, ids=lambda program: program.stem)
@@ -59,7 +61,7 @@ def test_clean_programs_have_no_verdict(program):
 
 
 # What a collection frees has no name to drop.
-NAMED = [program for program in LEAKS if program.stem not in ("cycle", "cycle_of_view", "context_holds_output")]
+NAMED = [program for program in LEAKS if program.stem not in ("cycle", "cycle_of_view", "context_holds_output", "hook_over_self")]
 DROP_AT = {"late": 230, "every_third_step": 80, "states_each_epoch": 100, "evaluations_kept": 100, "conversations": 120}
 # In a window, where the latest tensor is known.
 DROP_AT |= {"concatenated": 21}

@@ -119,7 +119,7 @@ def test_holes_in_the_heap_are_told(holes, is_rest_told):
     session = Session()
     session.levels.resident, session.levels.holes = rising(48 << 10), rising(holes)
     (note,) = [note for note in notes(session, False) if "tensors explain" in note]
-    told = f" and holes in its heap {size(holes)}: what is kept lies between what was let go of (fragmentation)"
+    told = f" and holes in its heap {size(holes)}: what is kept lies between what was freed (fragmentation)"
     # Below what is told of any level.
     assert (told in note) is (holes > 16 << 10) and ("the rest is made in" in note) is is_rest_told
 

@@ -229,7 +229,7 @@ def test_what_the_system_does_not_tell_is_asked_of_the_interpreter(missing, monk
             optimizer.step()
     (finding,) = watched.verdicts
     assert "local `losses`" in finding.held_by and "stopped" not in watched.text()
-    assert watched._session.put_off.count <= 1
+    assert watched._session.looks.put_off.count <= 1
 
 
 def test_a_look_that_is_not_whole_is_not_judged_and_stays_due(monkeypatch):

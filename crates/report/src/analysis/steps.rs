@@ -16,12 +16,12 @@ pub struct Steps {
     /// Positions at which a step begins, and at last the one at which the last whole step ends.
     pub bounds: Vec<u32>,
     /// What told them.
-    pub told_by: ToldBy,
+    pub counted_by: CountedBy,
 }
 
 /// What told the steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ToldBy {
+pub enum CountedBy {
     /// Nothing repeats.
     #[default]
     Nothing,
@@ -47,10 +47,10 @@ impl Steps {
         (after > 0 && after < self.bounds.len()).then(|| after - 1)
     }
 
-    fn new(mut bounds: Vec<u32>, told_by: ToldBy) -> Option<Steps> {
+    fn new(mut bounds: Vec<u32>, counted_by: CountedBy) -> Option<Steps> {
         bounds.sort_unstable();
         bounds.dedup();
-        (bounds.len() >= 3).then_some(Steps { bounds, told_by })
+        (bounds.len() >= 3).then_some(Steps { bounds, counted_by })
     }
 }
 
@@ -62,9 +62,9 @@ pub(super) fn find(snapshot: &Snapshot, device: i32, lives: &Lives, phases: &Pha
         found.extend(by_optimizer_stacks(snapshot, lives, phases));
     }
     let lines = line_loop(snapshot, lives);
-    found.extend(lines.and_then(|bounds| Steps::new(bounds, ToldBy::Lines)));
+    found.extend(lines.and_then(|bounds| Steps::new(bounds, CountedBy::Lines)));
     let pattern = period(lives).filter(|bounds| !is_layers(snapshot, lives, phases, bounds));
-    found.extend(pattern.and_then(|bounds| Steps::new(bounds, ToldBy::Pattern)));
+    found.extend(pattern.and_then(|bounds| Steps::new(bounds, CountedBy::Pattern)));
     found
 }
 
@@ -92,7 +92,7 @@ fn by_annotations(snapshot: &Snapshot, device: i32, lives: &Lives) -> Option<Ste
             optimizer.push(position());
         }
     }
-    Steps::new(named, ToldBy::Annotations).or_else(|| Steps::new(optimizer, ToldBy::Optimizer))
+    Steps::new(named, CountedBy::Annotations).or_else(|| Steps::new(optimizer, CountedBy::Optimizer))
 }
 
 /// `step 7`, `Step_7`, `ProfilerStep#7`, `iteration 7`, `iter-7`, `batch 7`.
@@ -121,7 +121,7 @@ fn by_optimizer_stacks(snapshot: &Snapshot, lives: &Lives, phases: &Phases) -> O
     if inside {
         bounds.push(lives.last_position());
     }
-    Steps::new(bounds, ToldBy::Optimizer)
+    Steps::new(bounds, CountedBy::Optimizer)
 }
 
 #[cfg(test)]
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn positions_lie_in_steps() {
-        let steps = Steps { bounds: vec![2, 5, 9], told_by: ToldBy::Lines };
+        let steps = Steps { bounds: vec![2, 5, 9], counted_by: CountedBy::Lines };
         assert_eq!(steps.count(), 2);
         assert_eq!(steps.of_position(1), None);
         assert_eq!(steps.of_position(2), Some(0));

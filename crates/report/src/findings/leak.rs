@@ -208,7 +208,7 @@ fn perhaps_a_graph(case: &Case<'_>, growth: &Growth, values: Cause) -> Cause {
         ),
         advice: "Cut a graph between steps with `.detach()`, or run under `torch.no_grad()` where nothing is \
                  learned; of values, keep a copy of the part you need (`part.clone()`, or `part.cpu()`), and \
-                 let old entries go.",
+                 drop old entries.",
         ..values
     }
 }
@@ -263,7 +263,7 @@ fn values(case: &Case<'_>, stack: StackId, only_keeps: bool) -> Cause {
             }
             false => {
                 "Keep a copy of the part you need (`part.clone()`, or `part.cpu()`), bound the list or \
-                 cache, and let old entries go."
+                 cache, and drop old entries."
             }
         },
     }

@@ -169,7 +169,7 @@ fn explain(case: &Case<'_>, position: u32, leaks: &[Finding]) -> Finding {
             (cause, leak.advice.clone())
         }
         None if kind != failure.most().0 => {
-            (format!("{kind} does not fit beside the rest"), remedy(kind, &failure, amount))
+            (format!("{kind} does not fit next to the rest"), remedy(kind, &failure, amount))
         }
         None => (format!("{kind} memory fills the device"), remedy(kind, &failure, amount)),
     };
@@ -332,7 +332,7 @@ fn remedy(kind: Kind, failure: &Failure, amount: Amount) -> String {
                  shard them."
             }
             Kind::Temporary | Kind::Workspace | Kind::Unknown => {
-                "Look at the lines above: split the work into smaller parts, or let go of what is no \
+                "Look at the lines above: split the work into smaller parts, or free what is no \
                  longer needed before this line."
             }
         }

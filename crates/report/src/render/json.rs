@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::analysis::{Amount, DeviceAnalysis, SiteId, ToldBy};
+use crate::analysis::{Amount, DeviceAnalysis, SiteId, CountedBy};
 use crate::report::Report;
 
 #[derive(Serialize)]
@@ -24,7 +24,7 @@ struct Device<'a> {
     end_bytes: u64,
     end_reserved_bytes: u64,
     steps: usize,
-    steps_told_by: Option<&'static str>,
+    steps_counted_by: Option<&'static str>,
     kinds_inferred: bool,
     peak_by_kind: Vec<KindBytes>,
     peak_by_site: Vec<SiteBytes<'a>>,
@@ -109,7 +109,7 @@ fn device<'a>(report: &'a Report, device: &'a DeviceAnalysis) -> Device<'a> {
         end_bytes: lives.bytes_at(lives.last_position()),
         end_reserved_bytes: device.reserved.end_bytes,
         steps: steps.map_or(0, |steps| steps.count()),
-        steps_told_by: steps.map(|steps| told_by(steps.told_by)),
+        steps_counted_by: steps.map(|steps| counted_by(steps.counted_by)),
         kinds_inferred: device.kinds_inferred,
         peak_by_kind: device
             .at_peak
@@ -147,12 +147,12 @@ fn site(report: &Report, site: SiteId) -> Site<'_> {
 }
 
 /// What told the steps, in a word.
-pub(crate) fn told_by(told_by: ToldBy) -> &'static str {
-    match told_by {
-        ToldBy::Nothing => "nothing",
-        ToldBy::Annotations => "annotations",
-        ToldBy::Optimizer => "optimizer",
-        ToldBy::Lines => "lines",
-        ToldBy::Pattern => "pattern",
+pub(crate) fn counted_by(counted_by: CountedBy) -> &'static str {
+    match counted_by {
+        CountedBy::Nothing => "nothing",
+        CountedBy::Annotations => "annotations",
+        CountedBy::Optimizer => "optimizer",
+        CountedBy::Lines => "lines",
+        CountedBy::Pattern => "pattern",
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use plimsoll_core::ByteSize;
 
-use super::json::told_by;
+use super::json::counted_by;
 use crate::analysis::{Amount, DeviceAnalysis, SiteId, Sites, highest_by_bucket};
 use crate::findings::{Finding, FindingKind};
 use crate::report::Report;
@@ -59,7 +59,7 @@ fn write_device(report: &Report, device: &DeviceAnalysis, out: &mut String) {
         size(device.reserved.peak.bytes),
     );
     let steps = device.steps.first().map_or_else(String::new, |steps| {
-        format!("; {}, told by {}", counted(steps.count(), "step"), told_by(steps.told_by))
+        format!("; {}, counted by {}", counted(steps.count(), "step"), counted_by(steps.counted_by))
     });
     let _ = writeln!(
         out,
@@ -155,7 +155,7 @@ fn write_findings(report: &Report, out: &mut String) {
     if report.findings.is_empty() {
         // Without events only the end is known: nothing can be said of what came before.
         let said = match report.snapshot.events.is_empty() {
-            true => "no history was recorded: what leaks cannot be told from it".to_string(),
+            true => "no history was recorded: leaks cannot be found in it".to_string(),
             false => format!("{GREEN}nothing found{PLAIN}: no leak, no fragmentation, no failure"),
         };
         let _ = writeln!(out, "\n{said}");

@@ -256,7 +256,7 @@ impl Tensor {
             }
             if bins.numel() < 2 {
                 let why =
-                    "bins must be > 0, but got 0: one edge has no bin beside it; give two or more";
+                    "bins must be > 0, but got 0: a bin needs two edges; give two or more";
                 return Err(Error::shape("histogram", why));
             }
             let edges = bins.detach().contiguous()?;

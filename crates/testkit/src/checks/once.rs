@@ -39,10 +39,16 @@ fn run(instance: &Instance<'_>, device: Device) -> Result<()> {
     Ok(())
 }
 
-/// Runs a part of the cases on `device`, which must be the test's own.
-pub fn every_kernel_runs(device: Device, part: Part) -> Tally {
+/// Runs a part of the cases on `device`, which must be the test's own: of all, or of those of the
+/// named `operations`.
+pub fn every_kernel_runs(device: Device, part: Part, operations: &[String]) -> Tally {
     let mut tally = Tally::default();
-    for case in cases::all().into_iter().skip(part.at).step_by(part.of) {
+    for name in operations {
+        assert!(cases::all().iter().any(|case| case.op == name), "no case is of `{name}`");
+    }
+    let is_wanted = |op: &str| operations.is_empty() || operations.iter().any(|name| name == op);
+    let wanted = cases::all().into_iter().filter(|case| is_wanted(case.op));
+    for case in wanted.skip(part.at).step_by(part.of) {
         for instance in case.instances().iter().filter(|instance| instance.taken) {
             let refusable = case.may_refuse || instance.writes_to_expanded();
             match run(instance, device).err() {
@@ -54,7 +60,7 @@ pub fn every_kernel_runs(device: Device, part: Part) -> Tally {
         }
     }
     // No case is as long as this.
-    if part.at == 0 {
+    if part.at == 0 && is_wanted("sort") {
         sorting::sorts_of_some_tiles_agree_with_the_cpu(device).expect("sorts run");
     }
     device::synchronize(device).expect("the device still works");

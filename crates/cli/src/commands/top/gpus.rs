@@ -218,7 +218,7 @@ fn lines(gpus: &[Gpu], size: Size) -> Vec<String> {
 
 fn figures(gpu: &Gpu) -> String {
     let percent =
-        |value: Option<f64>| value.map_or("not told".to_string(), |value| format!("{value:.0}%"));
+        |value: Option<f64>| value.map_or("unknown".to_string(), |value| format!("{value:.0}%"));
     let mut text = format!(
         "  memory {} of {}  kernels {}  memory access {}",
         ByteSize(gpu.used_bytes as usize),
@@ -306,7 +306,7 @@ mod tests {
         assert!(plain[4].starts_with("  likely: busy 34% of the time; launch-bound: process 4711"));
         assert!(plain[5].starts_with("          "));
         assert!(
-            plain.contains(&"  memory 0 B of 0 B  kernels not told  memory access not told".into())
+            plain.contains(&"  memory 0 B of 0 B  kernels unknown  memory access unknown".into())
         );
         assert_eq!(lines(&[], ONCE), ["NVIDIA's driver is here, but no GPU"]);
     }

@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn lines_are_erased_before_they_are_written() {
         let full = "x".repeat(80);
-        let screen = screen_of(&[full.clone()], 3, false);
+        let screen = screen_of(std::slice::from_ref(&full), 3, false);
         assert_eq!(screen, format!("\x1b[H\x1b[2K{full}\r\n\x1b[2K\r\n\x1b[2Kq quits"));
     }
 }

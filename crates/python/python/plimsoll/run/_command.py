@@ -31,7 +31,7 @@ def size(text: str) -> int:
 def _options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="plimsoll run",
-        description="Run a PyTorch program on Plimsoll, as it stands, and say where its memory went. The report goes to "
+        description="Run a PyTorch program unchanged on Plimsoll, and say where its memory went. The report goes to "
         "standard error; output and exit status are the program's own.",
         allow_abbrev=False,
     )

@@ -79,7 +79,7 @@ def _name(session: Any) -> str:
 
 def _ending(session: Any) -> list[str]:
     steps = session.steps.count
-    told = f", {steps} step{'' if steps == 1 else 's'} told by {session.steps.told_by}" if steps else ""
+    told = f", {steps} step{'' if steps == 1 else 's'} counted by {session.steps.counted_by}" if steps else ""
     took = f"{session.seconds:.1f} s{told}"
     if session.stopped_at:
         return _wrapped(f"A dry run of {took}. It ended at {session.stopped_at}: the peaks are those until there.")

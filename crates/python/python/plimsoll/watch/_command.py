@@ -7,7 +7,6 @@ import argparse
 import contextlib
 import os
 import signal
-import sys
 import threading
 from typing import Any, NoReturn
 
@@ -117,7 +116,12 @@ class Reporter:
         try:
             self._begin()
         except Exception as error:
+            from ._errors import is_programs_own
+
             self.session = None
+            if is_programs_own(error):
+                # A handler of a signal has ended the program's import.
+                raise
             self._missing = f"watch: could not begin: {type(error).__name__}: {error}\n"
 
     def _begin(self) -> None:
@@ -131,18 +135,22 @@ class Reporter:
             self.session.follow_phases()
         if self.options.live is not None:
             self.session.serve_live(self.options.live or None, self._line)
-        self.session.keeps_snapshot = bool(self.options.snapshot)
+        self.session.looks.keeps_snapshot = bool(self.options.snapshot)
         if self.options.on_oom:
             self.session.shortages.on_shortage = self._shortage
         if self.options.every:
             self.session.on_findings = self._so_far
         self.session.start()
-        if hasattr(signal, "SIGUSR1") and signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL:
-            try:
-                signal.signal(signal.SIGUSR1, self._asked)
-                os.register_at_fork(after_in_child=self._leave_child)
-            except ValueError:  # PyTorch was imported in another thread
-                pass
+        self._hear_signal()
+
+    def _hear_signal(self) -> None:
+        """Reports when it is asked by SIGUSR1, unless the program hears that signal itself."""
+        if not hasattr(signal, "SIGUSR1") or _has_native_handler(signal.SIGUSR1):
+            return
+        # Python has handlers in its main thread alone, and PyTorch may be imported in another one.
+        if signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGUSR1, self._asked)
+            os.register_at_fork(after_in_child=self._leave_child)
 
     @property
     def _is_ours(self) -> bool:
@@ -190,8 +198,8 @@ class Reporter:
         write = {"json": as_json, "html": page, "text": text}[self.options.format]
         report = write(self.session, is_final).encode(errors="backslashreplace")
         self._put(report, self.options.output)
-        if self.options.snapshot and self.session.snapshot is not None:
-            self._put_snapshot(self.session.snapshot.written(self.options.snapshot), self.options.snapshot)
+        if self.options.snapshot and self.session.looks.snapshot is not None:
+            self._put_snapshot(self.session.looks.snapshot.written(self.options.snapshot), self.options.snapshot)
 
     def _put_snapshot(self, snapshot: bytes, path: str) -> None:
         try:
@@ -242,9 +250,9 @@ class Reporter:
         self.session.stop()
         running = [one for one in threading.enumerate() if not one.daemon and one is not threading.current_thread()]
         if running and is_too_short(self.session):
-            self.session.limits.setdefault("threads of the program still run: what they do from here on is not told")
+            self.session.limits.setdefault("threads of the program still run: what they do from here on is not watched")
         if self.options.snapshot:
-            self.session.take_snapshot(error)
+            self.session.looks.take_snapshot(error)
         self._write(is_final=True)
         return bool(self.session.verdicts)
 
@@ -267,6 +275,16 @@ def _duplicate(descriptor: int) -> int:
     most = os.sysconf("SC_OPEN_MAX")
     most = HIGH_DESCRIPTOR if most < 0 else min(most - 1, HIGH_DESCRIPTOR)
     return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, most)
+
+
+def _has_native_handler(number: int) -> bool:
+    """Whether something has a handler that Python does not know of: `faulthandler.register(SIGUSR1)`."""
+    try:
+        with open("/proc/self/status", "rb") as file:
+            caught = next((int(line.split()[1], 16) for line in file if line.startswith(b"SigCgt:")), 0)
+    except (OSError, ValueError):  # not Linux
+        return False
+    return bool(caught >> (number - 1) & 1)
 
 
 def _file_at(descriptor: int) -> tuple[int, int] | None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ._making import Row
 
 # How far a cycle is followed back from a tensor for its description.
-LONGEST_CYCLE = 12
+LONGEST_CYCLE = 32
 # Lines of which a storage is followed back where the collector is off.
 MOST_FOLLOWED = 4
 # Tensors of one storage that are followed back.
@@ -99,6 +99,9 @@ def describe(keys: set[Any], key_of: Callable[[Any], Any]) -> str:
 
 def _way_back(weak: weakref.ref[Any]) -> str:
     met: list[Any] = [weak()]
+    if met[0] is None:
+        # Another thread has let it go.
+        return A_CYCLE
     names: list[str] = []
     is_closed = False
     try:
@@ -106,8 +109,9 @@ def _way_back(weak: weakref.ref[Any]) -> str:
             holder = _referrer(met)
             if holder is None:
                 break
-            if any(holder is one for one in met):
-                is_closed = True
+            # Not by a generator: its variable for the holder would be one that refers to it.
+            is_closed = _has_met(met, holder)
+            if is_closed:
                 break
             met.append(holder)
             names.append(_name(holder, met[-2]))
@@ -115,6 +119,13 @@ def _way_back(weak: weakref.ref[Any]) -> str:
         return f"{A_CYCLE}: " + " <- ".join(names) if names and is_closed else A_CYCLE
     finally:
         met.clear()
+
+
+def _has_met(met: list[Any], holder: Any) -> bool:
+    for one in met:
+        if one is holder:
+            return True
+    return False
 
 
 def _referrer(met: list[Any]) -> Any:

@@ -3,13 +3,17 @@ threads may set an error there: those are the program's, and arrive in it."""
 
 from __future__ import annotations
 
+import functools
 import inspect
+import os
 import signal
 import sys
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, FunctionType, MethodType, TracebackType
+from typing import Any
 
-from ._places import is_user_code
+from ._places import is_package_code, is_user_code
 
+_HERE = os.path.dirname(os.path.abspath(__file__))
 # Whose errors code of the watch's can meet by itself.
 _OWN = sys.stdlib_module_names | {"torch", "numpy", "plimsoll", __name__.partition(".")[0]}
 
@@ -25,12 +29,35 @@ def is_programs_own(error: BaseException) -> bool:
     while traceback is not None:
         frame = traceback.tb_frame
         if codes is None:
-            handlers = (signal.getsignal(number) for number in signal.valid_signals())
-            codes = [getattr(getattr(one, "__func__", one), "__code__", None) for one in handlers if callable(one)]
-        if any(frame.f_code is one for one in codes) or (is_user_code(frame.f_code) and is_given_a_frame(frame)):
+            codes = [_code_of(signal.getsignal(number)) for number in signal.valid_signals()]
+        if any(frame.f_code is one for one in codes):
+            return True
+        # One that is an object, or has taken itself off.
+        is_not_ours = is_user_code(frame.f_code) or is_package_code(frame.f_code)
+        if is_not_ours and is_given_a_frame(frame):
             return True
         traceback = traceback.tb_next
     return False
+
+
+def _code_of(handler: Any) -> CodeType | None:
+    """What runs as a handler of a signal, where that is a function, or one with arguments that are filled in."""
+    while type(handler) in (functools.partial, MethodType):
+        handler = handler.func if type(handler) is functools.partial else handler.__func__
+    return handler.__code__ if type(handler) is FunctionType else None
+
+
+def let_go_of_frames(error: BaseException) -> None:
+    """Empties the watch's frames that an error of a handler's went through: who keeps the error keeps them, and they hold what was
+    looked at."""
+    traceback = error.__traceback__
+    while traceback is not None:
+        if traceback.tb_frame.f_code.co_filename.startswith(_HERE):
+            try:
+                traceback.tb_frame.clear()
+            except RuntimeError:  # it still runs
+                pass
+        traceback = traceback.tb_next
 
 
 def is_an_answer(error: BaseException) -> bool:
@@ -41,7 +68,7 @@ def is_an_answer(error: BaseException) -> bool:
 
 
 def is_given_a_frame(frame: FrameType) -> bool:
-    """Whether a function was called as handlers of signals are: it may be an object's, or have taken itself off."""
+    """Whether a function was called as handlers of signals are."""
     code, names = frame.f_code, frame.f_locals
     count = code.co_argcount + bool(code.co_flags & inspect.CO_VARARGS)
     given = [names[name] for name in code.co_varnames[: count + code.co_kwonlyargcount] if name in names]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from typing import Any, NamedTuple
+from typing import Any, Iterable, NamedTuple
 
 from . import _kinds as kinds
 from ._holders import NAMED_KEYS, Hold, folded
@@ -62,6 +62,8 @@ class Finding:
     seen_at_step: int = 0
     files: list[str] = dataclasses.field(default_factory=list)
     phase: str = ""
+    # The step of the oldest that stays, where that is known.
+    first_step: int = 0
     # Of graphs that hold storages: their nodes, and what those take on the host besides.
     nodes_per_step: float = 0.0
     node_bytes_per_step: float = 0.0
@@ -88,8 +90,14 @@ class Finding:
 
 def _until_entry(path: list[dict[str, Any]]) -> tuple[tuple[str, ...], ...]:
     ends = ("entry", "item", "key", "cache", "graph", "frame")
-    at = next((at for at, step in enumerate(path) if step["how"] in ends), len(path))
-    return tuple((step["how"], step.get("name", ""), step.get("of", "")) for step in path[:at])
+    told: list[tuple[str, ...]] = []
+    for before, step in zip([{}, *path], path):
+        # What a module within a module holds is its own.
+        is_child = step["how"] == "item" and (before.get("name"), before.get("of")) == ("_modules", "module")
+        if step["how"] in ends and not is_child:
+            break
+        told.append((step["how"], "" if is_child else step.get("name", ""), step.get("of", "")))
+    return tuple(told)
 
 
 def words_of(hold: Hold) -> str:
@@ -175,7 +183,7 @@ def owner_of_graphs(graph: Hold, is_scalar: bool, other: Owner | None) -> Owner:
         # To let go of the tensors is not enough where gradients of inputs lead back to them.
         return other
     # Two keys of one dictionary: what grows is the dictionary.
-    return Owner(kinds.NODES, as_container(graph), is_scalar)
+    return Owner(kinds.NODES, as_container(graph, [keys_of(other.hold)]), is_scalar)
 
 
 def is_behind_gradient(hold: Hold) -> bool:
@@ -200,12 +208,23 @@ def name_of(hold: Hold) -> Hold:
     return holder_of(hold)
 
 
-def as_container(hold: Hold) -> Hold:
-    """The same path with its first key of a dictionary told as one entry of many, where many keys have grown."""
+def keys_of(hold: Hold) -> tuple[str, ...]:
+    """The keys of dictionaries on a path."""
+    return tuple(step.name for step in hold.path() if step.how == "item")
+
+
+def as_container(hold: Hold, others: Iterable[tuple[str, ...]] | None = None) -> Hold:
+    """The same path with a key of a dictionary told as one entry of many, where many keys have grown: the first key, or the first
+    that is another one on the paths with the keys `others`."""
     path = list(hold.path())
-    at = next((index for index, step in enumerate(path) if step.how == "item"), None)
-    if at is None:
+    items = [index for index, step in enumerate(path) if step.how == "item"]
+    # Gradients of modules are told together, whichever of them have more.
+    if others is not None and not any(step.how == "grad" for step in path):
+        keys, others = keys_of(hold), list(others)
+        items = [index for at, index in enumerate(items) if any(other[at : at + 1] != keys[at : at + 1] for other in others)]
+    if not items:
         return hold
+    at = items[0]
     copied = path[at - 1]
     for index, step in enumerate(path[at:]):
         how, name = ("entry", "") if index == 0 else (step.how, step.name)
@@ -282,7 +301,7 @@ _GRADIENTS = (
 )
 _GRADIENTS_IN_CONTAINER = (
     _GRADIENTS[0],
-    "Let go of tensors that are kept with their gradients (`kept.detach()` has none), and set every `.grad` to None once it was "
+    "Drop tensors that are kept with their gradients (`kept.detach()` has none), and set every `.grad` to None once it was "
     "used; or use `torch.autograd.grad(..., create_graph=True)`, whose results go with their names.",
 )
 _EXCEPTION = (
@@ -304,49 +323,56 @@ _NOBODY = (
 )
 _VALUES = (
     "values are kept",
-    "Keep what you need of each (`value.item()`, or a host copy), bound the list or cache, and let old entries go.",
+    "Keep only what you need of each (`value.item()`, or a host copy), bound the list or cache, and drop old entries.",
 )
 LONGER = (
-    "a tensor is made of itself in each step, longer every time",
-    "Keep what you need of each step (a number, or a host copy), bound its length (`seen[-1000:].clone()`), or begin anew with "
+    "a tensor is rebuilt from itself in each step, longer every time",
+    "Keep what you need of each step (a number, or a host copy), bound its length (`seen[-1000:].clone()`), or start again "
     "each epoch.",
 )
+COPIED = (
+    "a container is copied in each step, with more in it every time",
+    "Keep what you need of each step (a number, or a host copy), bound the container, or clear it each epoch. Of a metric that "
+    "keeps lists call `update()` in each step, which copies nothing, and `reset()` after an epoch.",
+)
+# What looks alone tell: no storage of it outlives its step.
+REBUILT = (LONGER[0], COPIED[0])
 HOLDER_NOT_KNOWN = "holder not known: other threads were computing"
 NOT_LOOKED = (
-    "what this line makes outlives its steps; who holds it could not be looked for beside threads that never rest",
+    "what this line makes outlives its steps; its holder could not be looked for, as other threads never rest",
     "Let the other threads wait at the end of a step once in a while, or watch a run in which they do not compute.",
 )
 _CAUSES = {
     kinds.SLICE: (
-        "slices are kept that keep the whole storage they were cut from",
+        "kept slices keep the whole storage they were cut from",
         "Keep a copy of the part you need: `part.clone()`, or `part.cpu()`.",
     ),
     kinds.PARAMETER: (
         "models are made again and again, and kept",
-        "Build or copy the model once; of copies for a record, keep them on the host "
+        "Build or copy the model once. To keep copies for a record, put them on the host "
         "(`{k: v.cpu() for k, v in model.state_dict().items()}`).",
     ),
     kinds.OPTIMIZER_STATE: (
         "optimizer state is made again and again, and kept",
-        "Make the optimizer once, before the loop; of one that is replaced let go of all that refers to it (schedulers, "
-        "lists), or change its `lr` instead.",
+        "Make the optimizer once, before the loop. To replace it, drop everything that refers to the old one (schedulers, "
+        "lists); to change its rate, set `lr`.",
     ),
     kinds.INPUT: (
-        "inputs that take gradients are kept",
-        "Keep `x.detach()` of an input, or let it go after backward.",
+        "inputs that require gradients are kept",
+        "Keep `x.detach()` of an input, or drop it after backward.",
     ),
     kinds.GRADIENT_OF_INPUT: (
         "kept inputs keep their gradients",
         "Keep what you need of the gradient (`x.grad.cpu()`), then set `x.grad = None`, or use `torch.autograd.grad`, which "
-        "gives gradients back without storing them.",
+        "returns gradients without storing them.",
     ),
     kinds.KEPT_GRADIENT: (
         "gradients are kept",
-        "Keep what you need of a gradient (a number, or `x.grad.cpu()`), and let the rest go.",
+        "Keep what you need of a gradient (a number, or `x.grad.cpu()`), and drop the rest.",
     ),
     kinds.GRADIENT_OF_PARAMETER: (
         "gradients of models that are kept",
-        "Let go of models that are replaced, and of their optimizers.",
+        "Drop models that are replaced, and their optimizers.",
     ),
     kinds.CYCLE: (
         "objects that refer to each other hold tensors until Python's collector comes",

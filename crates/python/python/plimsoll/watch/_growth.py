@@ -1,5 +1,5 @@
 """Which lines grow: of the storages noted in windows (`_making.py`), those that outlive their steps, judged line by
-line. It knows neither holders nor kinds; `_session.py` asks `_census.py` for those once a line is suspect."""
+line. It knows neither holders nor kinds; `_looks.py` asks `_census.py` for those once a line is suspect."""
 
 from __future__ import annotations
 

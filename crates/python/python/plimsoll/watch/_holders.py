@@ -79,13 +79,22 @@ class Hold:
     def edge(self) -> tuple[tuple[str, str, str], ...]:
         """The path as names alone, without lengths: the same in every walk. A chain of objects that hold each other
         (`.next.next.next`) is one link of it."""
+        path = self.path()
+        # Gradients of all modules of a model are told together.
+        has_parts = not any(hold.how == "grad" for hold in path)
         steps = [
             # Lengths and keys of a dictionary change as it grows.
-            ("entry" if hold.how == "item" else hold.how, "" if hold.how == "item" else hold.name,
-             "" if hold.how == "graph" else hold.of)
-            for hold in self.path()
+            (("part" if has_parts and hold.is_child else "entry") if hold.how == "item" else hold.how,
+             "" if hold.how == "item" else hold.name, "" if hold.how == "graph" else hold.of)
+            for hold in path
         ]  # fmt: skip
         return tuple(step for link, _ in folded(steps) for step in link)
+
+    @property
+    def is_child(self) -> bool:
+        """Whether this is a module within a module: no entry of something that grows, so that what children hold under different
+        names is told apart."""
+        return self.how == "item" and self.parent is not None and self.parent.is_of("module") and self.parent.name == "_modules"
 
     def is_of(self, kind: str) -> bool:
         """Whether this is what a "module" or "optimizer" has its own by: other objects have a `state` or `_buffers` too."""
@@ -397,9 +406,10 @@ class Walk:
         name = function.__code__.co_name
         for variable, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
             try:
-                self.add(cell.cell_contents, Hold(hold, "closure", variable, name))
+                inner = cell.cell_contents
             except ValueError:  # not assigned yet
-                pass
+                continue
+            self.add(inner, Hold(hold, "closure", variable, name))
         for default in function.__defaults__ or ():
             self.add(default, Hold(hold, "default", "", name))
         for default in (function.__kwdefaults__ or {}).values():

@@ -181,7 +181,7 @@ class Live:
         if self._is_put_off:
             notes.append("other threads were computing when what is alive was to be looked at")
         if last is None:
-            notes.append("what is alive is told with the next step that ends")
+            notes.append("live bytes follow at the end of the next step")
         elif NOT_NOTED in last.parts["line"]:
             notes.append("lines are noted in some steps only: what was made in others has none")
         return {
@@ -193,7 +193,7 @@ class Live:
                 "seconds": round(time.monotonic() - self._began, 1),
             },
             "step": session.steps.told,
-            "steps_of": session.steps.told_by,
+            "steps_of": session.steps.counted_by,
             "epoch": session.steps.epochs,
             "step_seconds": each,
             "resident_bytes": resident_bytes(),

@@ -38,6 +38,8 @@ KEPT_OLD_ROWS = 16
 MOST_SUM_BYTES = 4096
 _ADD_IN_PLACE = torch.ops.aten.add_.Tensor
 _JOIN = torch.ops.aten.cat.default
+_COPY_INTO = torch.ops.aten.copy_.default
+_COPIES = {torch.ops.aten.clone.default, torch.ops.aten._to_copy.default}
 _OPERATOR = type(_JOIN)
 _uses = getattr(torch._C, "_storage_Use_Count", None)
 _WithoutFunctions = torch._C.DisableTorchFunction
@@ -61,7 +63,7 @@ _STORAGES = torch.storage.__file__
 class Row:
     """One storage that was seen being made."""
 
-    __slots__ = ("weak", "key", "bytes", "place", "step", "epoch", "phase")
+    __slots__ = ("weak", "key", "bytes", "place", "step", "epoch", "phase", "is_copy")
 
     def __init__(
         self, storage: torch.UntypedStorage, nbytes: int, place: Place | None, step: int, epoch: int, phase: str = ""
@@ -77,6 +79,8 @@ class Row:
         self.epoch = epoch
         # Where phases are followed.
         self.phase = phase
+        # Whether it was copied from what an earlier step has made.
+        self.is_copy = False
 
     def is_alive(self) -> bool:
         return living(self.weak) is not None
@@ -163,12 +167,14 @@ class _Noting(TorchDispatchMode):  # type: ignore[misc]
             else:
                 with _WithoutFunctions():
                     result = func._op(*args, **kwargs) if kwargs else func._op(*args)
-        except (RuntimeError, MemoryError) as error:
-            if making.on_error is not None:
+        except BaseException as error:
+            if making.on_error is not None and isinstance(error, (RuntimeError, MemoryError)):
                 making.on_error(error)
+            # Who keeps the error keeps this frame.
+            args = kwargs = None
             raise
         # Half of the operations make nothing, and this is all that they pay.
-        if making.is_noting and (makes or func is _ADD_IN_PLACE):
+        if making.is_noting and (makes or func is _ADD_IN_PLACE or func is _COPY_INTO):
             try:
                 # On the threads of a device's backward there is no frame below.
                 making.note(func, result, sys._getframe().f_back, args, makes)
@@ -209,6 +215,8 @@ class Making:
         self._is_outside = False
         # Small storages that were added to in place: a running sum is made once, before any window.
         self.added_to: dict[int, Row] = {}
+        # Storages that something of an earlier step was copied into before a tensor took them up, in this step.
+        self._copied_into: set[int] = set()
         # Whether an operation can make memory, of those that were met.
         self.makes: dict[Any, bool] = {}
         # Those of them that are not PyTorch's own.
@@ -226,6 +234,8 @@ class Making:
     def note(self, func: Any, result: Any, frame: Any, args: Any, makes: bool) -> None:
         if func is _ADD_IN_PLACE:
             self._note_sum(result, frame)
+        elif func is _COPY_INTO:
+            self._note_copy(args)
         if not makes or (frame is not None and frame.f_code.co_filename == _STORAGES):
             return
         place: Place | None = None
@@ -249,12 +259,22 @@ class Making:
             # Before the row: a part that has died meanwhile may have had its address.
             if func is _JOIN and args and self.on_join is not None:
                 self.on_join(row, self._rows_of(args[0]))
+            row.is_copy = row.key in self._copied_into or (func in _COPIES and self._is_of_earlier_step(args[0]))
             self.rows[row.key] = row
 
     def _rows_of(self, tensors: Any) -> list[Row]:
         storages = (storage_of(tensor) for tensor in tensors)
         rows = (self.rows.get(storage._cdata) for storage in storages if storage is not None)
         return [row for row in rows if row is not None and row.is_alive()]
+
+    def _is_of_earlier_step(self, tensor: torch.Tensor) -> bool:
+        return any(row.step < self.step for row in self._rows_of([tensor]))
+
+    def _note_copy(self, args: Any) -> None:
+        storage = storage_of(args[0])
+        # An address may have the row of a storage that is gone.
+        if storage is not None and not self._rows_of(args[:1]) and self._is_of_earlier_step(args[1]):
+            self._copied_into.add(storage._cdata)
 
     def _note_sum(self, result: Any, frame: Any) -> None:
         storage = storage_of(result)
@@ -380,6 +400,7 @@ class Making:
         if self.is_noting and not self.is_here:
             # Another thread has ended this step: that of the window's own goes on.
             return
+        self._copied_into.clear()
         if self.is_noting and self._since < step:
             self.noted.append(self.step)
             if len(self.noted) > 2 * MOST_NOTED:
@@ -446,9 +467,7 @@ def _oldest_of_each_line(rows: list[Row]) -> list[Row]:
 def _makes_memory(func: Any) -> bool:
     """Views and in-place operations make no memory; what has no schema may. Two take up storages that were made outside
     operations: copies of a storage (`copy.deepcopy`) and Python's own data (`torch.tensor`)."""
-    try:
-        if func._schema.name in ("aten::set_", "aten::lift_fresh"):
-            return True
-        return any(result.alias_info is None for result in func._schema.returns)
-    except AttributeError:
+    schema = getattr(func, "_schema", None)
+    if schema is None or schema.name in ("aten::set_", "aten::lift_fresh"):
         return True
+    return any(result.alias_info is None for result in schema.returns)

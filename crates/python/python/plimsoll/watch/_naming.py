@@ -9,18 +9,18 @@ from typing import Any, Callable, Iterable, NamedTuple
 from . import _kinds as kinds
 from ._findings import (
     HOLDER_NOT_KNOWN,
+    COPIED,
     LONGER,
     NOT_LOOKED,
     Finding,
     Owner,
     as_container,
-    container_of,
     entries_of,
     holder_of,
     is_behind_gradient,
     is_kept_in_container,
     is_of_graph,
-    name_of,
+    keys_of,
     steps_of,
     why,
     words_of,
@@ -30,8 +30,6 @@ from ._holders import Hold
 from ._nodes import GrowingNodes
 from ._places import Place
 
-# Further holders of the same bytes that are looked for.
-MOST_OTHERS = 2
 # Holders that are named where a line is spread over several.
 MOST_SHARED = 8
 # Lines that a finding names.
@@ -50,8 +48,8 @@ class Group:
         self.owners: dict[str, Owner] = {}
         self.keys: set[Any] = set()
         # In which what it keeps was made.
-        self._steps: set[int] = set()
-        self._names: set[str] = set()
+        self.steps: set[int] = set()
+        self._names: set[tuple[str, ...]] = set()
         self.shared_with: list[Hold] = []
         self.objects_per_step = 0.0
         self.is_judged_enough = False
@@ -69,9 +67,9 @@ class Group:
         self.owners.setdefault(kind, owner)
         if self.behind_gradient is None and is_behind_gradient(owner.hold):
             self.behind_gradient = owner
-        self._names.add(next((step.name for step in owner.hold.path() if step.how == "item"), ""))
+        self._names.add(keys_of(owner.hold))
         self.keys.add(row.key)
-        self._steps.add(row.step)
+        self.steps.add(row.step)
         self.objects_per_step += 1 / suspect.judged_steps
         self.is_judged_enough = self.is_judged_enough or suspect.judged_steps >= VERDICT_STEPS
 
@@ -83,7 +81,7 @@ class Group:
         self.phases.update(other.phases)
         self.owners = {**other.owners, **self.owners}
         self.keys |= other.keys
-        self._steps |= other._steps
+        self.steps |= other.steps
         self._names |= other._names
         self.objects_per_step += other.objects_per_step
         self.is_judged_enough = self.is_judged_enough or other.is_judged_enough
@@ -95,7 +93,7 @@ class Group:
 
     def is_carried(self, hold: Hold) -> bool:
         """Whether it was made in more steps than its containers have entries."""
-        return len(self._steps) > (entries_of(hold) or 0)
+        return len(self.steps) > (entries_of(hold) or 0)
 
     @property
     def bytes_per_step(self) -> float:
@@ -113,10 +111,11 @@ class Group:
         return [places[line] for line, _ in by_line.most_common(MOST_LINES)]
 
     def owner(self) -> tuple[str, Owner]:
-        """The kind that has most of the bytes, and who holds it."""
-        kind = self.kinds.most_common(1)[0][0]
+        """The kind that has most of the bytes, and who holds it. Parameters have gradients of their own size, which are told by
+        them."""
+        kind = max(self.kinds, key=lambda one: (round(self.kinds[one]), one != kinds.GRADIENT_OF_PARAMETER))
         owner = self.owners[kind]
-        return kind, owner._replace(hold=as_container(owner.hold)) if len(self._names) > 1 else owner
+        return kind, owner._replace(hold=as_container(owner.hold, self._names)) if len(self._names) > 1 else owner
 
 
 def key_of(hold: Hold) -> Any:
@@ -200,6 +199,7 @@ def finding_of(group: Group, others: list[Hold], step: int) -> Finding | None:
         is_note=bound_of(owner.hold) is not None,
         seen_at_step=step,
         phase=group.phases.most_common(1)[0][0],
+        first_step=min(group.steps),
     )
 
 
@@ -217,12 +217,19 @@ def nodes_finding(growing: GrowingNodes, others: list[Hold], step: int) -> Findi
     return finding
 
 
+def key_below(finding: Finding) -> Any:
+    """The key of a dictionary by which a holder has what it holds; None where that is a list or many keys."""
+    below = finding.path[len(finding.holder) : len(finding.holder) + 1]
+    return below[0].get("name") if below and below[0]["how"] == "item" else None
+
+
 def add_nodes(named: list[Finding], found: Iterable[Finding]) -> None:
     """Adds findings of graph nodes to those that are named: who holds storages too is told once, with the nodes besides."""
     told = {holder: finding for finding in named for holder in finding.holders}
     for finding in found:
         known = told.get(finding.holder)
-        if known is None:
+        # Of two keys of one dictionary each is told with what it holds.
+        if known is None or key_below(known) != key_below(finding):
             named.append(finding)
         else:
             known.nodes_per_step += finding.objects_per_step
@@ -263,6 +270,22 @@ def unnamed_finding(suspect: Suspect, step: int) -> Finding:
         cause, remedy, seen_at_step=step,
     )  # fmt: skip
     return _at(finding, suspect.place)
+
+
+class Copies(NamedTuple):
+    """A container that is made again in each step, with more in it every time."""
+
+    place: Any
+    owner: Owner
+    bytes_per_step: float
+    storages_per_step: float
+    is_steady: bool
+
+
+def copied_finding(growing: Copies, step: int) -> Finding:
+    finding = _of_holder(growing, growing.owner, growing.owner.kind, growing.storages_per_step, step)
+    finding.cause, finding.remedy = COPIED
+    return _at(finding, growing.place)
 
 
 class Longer(NamedTuple):
@@ -359,83 +382,6 @@ class Libraries:
             groups[key_of(owner.hold)].add(suspect, row, owner)
 
 
-def others_of(group: Group, look: Any) -> list[Hold]:
-    """Who else holds the same bytes."""
-
-    def left(census: Any) -> Hold | None:
-        owners = [census.owners[key] for key in group.keys if key in census.owners]
-        return owners[0].hold if len(owners) * 2 >= len(group.keys) else None
-
-    return _others([group.owner()[1].hold, *group.shared_with], left, look)
-
-
-def others_of_nodes(growing: GrowingNodes, look: Any, before: dict[Any, tuple[int, Owner | None, Any]]) -> list[Hold]:
-    """Who else holds the same graph: whose nodes become more where the named holders are passed by. `before` is what each had
-    beside them, as every node is counted once. What remains under the named holder's own edge is another's: gradients of
-    modules are counted together."""
-    beside = {edge: count for edge, (count, _, _) in before.items() if edge != growing.edge}
-
-    def left(census: Any) -> Hold | None:
-        more = ((count - beside.get(edge, 0), owner) for edge, (count, owner, _) in census.nodes.items())
-        gained, owner = max(more, key=lambda found: found[0], default=(0, None))
-        return owner.hold if owner is not None and gained * 2 >= growing.nodes else None
-
-    return _others([growing.owner.hold], left, look)
-
-
-def _is_same(one: Hold, other: Hold) -> bool:
-    """Whether two paths are told together."""
-    return bool(key_of(holder_of(one)) == key_of(holder_of(other)))
-
-
-def _with_keys(hold: Hold, others: list[Hold]) -> tuple[Hold, list[Hold]]:
-    """A holder as one of many keys, where other keys of its dictionary hold the same, and who else holds it."""
-    apart = [other for other in others if not _is_same(hold, other)]
-    return (hold if len(apart) == len(others) else as_container(hold)), apart
-
-
-def _others(holds: list[Hold], left: Callable[[Any], Hold | None], look: Any) -> list[Hold]:
-    """What a census without the named holders still finds; `look(skip, edges)` takes one."""
-    skip: set[int] = set()
-    edges: set[Any] = set()
-    named = holds
-    found: list[Hold] = []
-    for _ in range(MOST_OTHERS):
-        for hold in holds:
-            holder = holder_of(hold)
-            container = container_of(holder)
-            if holder.how == "grad" and not is_kept_in_container(holder):
-                # The gradient alone is to be let go of: who else leads to its tensor does not hold it besides.
-                edges.add(holder.edge())
-            elif container is not None:
-                skip.add(container.held)
-            else:
-                edges.add(name_of(holder).edge())
-        still = left(look(skip, edges))
-        if still is None:
-            break
-        if any(_is_same(still, known) for known in (*named, *found)):
-            # Under another key of the same dictionary: all of it is to be let go of.
-            still = as_container(still)
-        found.append(still)
-        holds = [still]
-    return found
-
-
-def is_one_pass(finding: Finding, of_loader: bool) -> bool:
-    """Values that a loop gathers in a list of its own, over one pass and without learning: that may be its
-    purpose. Nobody gathers graphs on purpose. Over a loader, which tells that it is a pass, they may be gathered in lists by
-    name, on an object, in pairs or as arrays. What a loop that only calls a module has so may be a server's cache."""
-    ways = [step["how"] for step in finding.path]
-    if finding.kind != kinds.VALUE or is_of_graph(finding.cause) or ways[:1] not in (["local"], ["global"]):
-        return False
-    return ways[1:] == ["entry"] or (of_loader and all(_is_gathering(step) for step in finding.path[1:]))
-
-
-def _is_gathering(step: dict[str, Any]) -> bool:
-    return step["how"] in ("item", "entry", "attribute") or (step["how"], step.get("of")) == ("inside", "ndarray")
-
-
 def bound_of(hold: Hold) -> int | None:
     """The bound of a container on the path: it cannot grow for ever."""
     return next((step.most for step in hold.path() if step.most is not None), None)
@@ -450,3 +396,15 @@ def _is_made_anew(hold: Hold) -> bool:
         if step.how in ("entry", "closure", "frame", "cache", "graph"):
             return True
     return False
+
+
+def is_same(one: Hold, other: Hold) -> bool:
+    """Whether two paths are told together."""
+    return bool(key_of(holder_of(one)) == key_of(holder_of(other)))
+
+
+def _with_keys(hold: Hold, others: list[Hold]) -> tuple[Hold, list[Hold]]:
+    """A holder as one of many keys, where other keys of its dictionary hold the same, and who else holds it."""
+    apart = [other for other in others if not is_same(hold, other)]
+    same = [keys_of(other) for other in others if is_same(hold, other)]
+    return (as_container(hold, same) if same else hold), apart

@@ -146,13 +146,13 @@ def fillings(session: Any, error: BaseException | None) -> list[Filling]:
     traceback = error.__traceback__ if error is not None else None
     try:
         with session.making.paused():
-            census = Census(session.own_ids(), traceback=traceback, loops=session.steps.loaders())
+            census = Census(session.looks.own_ids(), traceback=traceback, loops=session.steps.loaders())
     except Exception as other:
         if is_programs_own(other):
             raise
         return []
     if not census.is_whole:
-        session.limits.setdefault("other threads were computing when memory ran out: gradients and graphs are not told")
+        session.limits.setdefault("other threads were computing when memory ran out: gradients and graphs are left out")
     by_holder: dict[Any, list[int]] = collections.defaultdict(list)
     for key, owner in census.owners.items():
         by_holder[key_of(holder_of(owner.hold))].append(key)

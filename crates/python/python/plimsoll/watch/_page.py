@@ -49,7 +49,7 @@ def _finding(finding: Finding, is_final: bool) -> str:
         *([("made in", escape(finding.phase))] if finding.phase else []),
         ("cause", escape(finding.cause)),
         ("remedy", escape(finding.remedy)),
-        *([("note", "bounded, or gathered in one pass: told, and not counted")] if finding.is_note else []),
+        *([("note", "bounded, or gathered in one pass: not counted as a leak")] if finding.is_note else []),
     ]
     facts = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)
     heading = f"{says} {amount(finding)}"
@@ -74,7 +74,7 @@ def page(session: Any, is_final: bool = True) -> str:
     leaks = [finding for finding in findings if finding.is_verdict and not finding.is_note]
     outcome = f"{len(leaks)} finding{'s' if len(leaks) != 1 else ''}" if is_final else f"{len(findings)} growing so far"
     epochs = f" in {session.steps.epochs} epochs" if session.steps.epochs else ""
-    title = f"watch: {session.steps.told} steps{epochs}, told by {session.steps.told_by}; {outcome}"
+    title = f"watch: {session.steps.told} steps{epochs}, counted by {session.steps.counted_by}; {outcome}"
     ordered = leaks + [finding for finding in findings if finding not in leaks]
     parts = [_finding(finding, is_final) for finding in ordered]
     grown = [
@@ -83,7 +83,7 @@ def page(session: Any, is_final: bool = True) -> str:
     ]
     parts.append(_table("Which level grows, a step", ["of", "level", "", "that is"], grown))
     phases = [[one.name, _signed(one.change_bytes), _signed(one.growth_bytes)] for one in session.phase_table]
-    parts.append(_table("Phases of a step", ["phase", "changes by", "its end grows a step"], phases))
+    parts.append(_table("Phases of a step", ["phase", "changes by", "growth a step, at its end"], phases))
     filled = [[one.held_by, size(one.bytes), str(one.storages), f"{one.kind}, {one.line or 'line not noted'}"]
               for one in session.fillings]  # fmt: skip
     parts.append(_table("Out of memory: what was alive", ["held by", "bytes", "storages", "kind and line"], filled))

@@ -65,6 +65,12 @@ def follow_program() -> None:
     _user_files.clear()
 
 
+def is_package_code(code: CodeType) -> bool:
+    """Whether it belongs to an installed package other than PyTorch and the watch's own."""
+    name = code.co_filename
+    return name.startswith(_SITES) and not name.startswith((_HERE, *(os.path.join(folder, "torch") + os.sep for folder in _SITES)))
+
+
 def is_user_code(code: CodeType) -> bool:
     # By its file: a text knows its hash, which of a code is computed of all its instructions each time.
     known = _user_files.get(code.co_filename)

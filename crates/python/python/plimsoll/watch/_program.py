@@ -110,6 +110,10 @@ class Program:
             close()
             sys.exit(1)
         _leave_out(error, self._ours, set())
+        # As Python does: what is called at the end may ask for it, and the frames live until then.
+        sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+        if sys.version_info >= (3, 12):
+            sys.last_exc = error
         try:
             self._tell(error)
         finally:
@@ -171,6 +175,9 @@ def _leave_out(error: BaseException | None, ours: tuple[str, ...], done: set[int
         done.add(id(error))
         error.__traceback__ = _own_frames(error.__traceback__, ours)
         _leave_out(error.__cause__, ours, done)
+        if sys.version_info >= (3, 11) and isinstance(error, BaseExceptionGroup):
+            for one in error.exceptions:
+                _leave_out(one, ours, done)
         error = error.__context__
 
 

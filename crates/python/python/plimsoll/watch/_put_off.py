@@ -1,5 +1,5 @@
 """What was put off: looks that could not be taken as another thread was computing. How many, when the next one may be tried, and
-what is told meanwhile: lines that grow by the windows alone, and the report's words. It takes no look, which is `_session.py`,
+what is told meanwhile: lines that grow by the windows alone, and the report's words. It takes no look, which is `_looks.py`,
 and does not know whether other threads are idle, which is `_undisturbed.py`."""
 
 from __future__ import annotations
@@ -74,5 +74,5 @@ class PutOff:
         if not self.count:
             return None
         looks = f"{self.count} look{'' if self.count == 1 else 's'} (the last at step {self.at})"
-        left = ", and none was taken since: what gradients and graphs hold is not told" if self._is_open else ""
+        left = ", and none was taken since: what gradients and graphs hold is not known" if self._is_open else ""
         return f"other threads were computing: {looks} had to be put off{left}"

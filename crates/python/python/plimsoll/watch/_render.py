@@ -65,19 +65,19 @@ def notes(session: Any, is_final: bool) -> list[str]:
     if is_final and is_too_short(session):
         said.append(f"too few steps to judge; {LEAST_STEPS} are needed, or mark them with `watch.step()`")
     said += session.limits
-    if session.put_off.words:
-        said.append(session.put_off.words)
+    if session.looks.put_off.words:
+        said.append(session.looks.put_off.words)
     if session.making.full:
         said.append("so many storages were alive at once that not all were noted")
     if not session.steps.count and _names_plimsoll():
         said.append("it watches PyTorch's tensors; those of Plimsoll are watched by `plimsoll.LeakWatch()`")
     each = session.levels.resident.growth_per_step()
     told = sum(finding.bytes_per_step + finding.node_bytes_per_step for finding in session.findings)
-    if each > 2 * told and not session.put_off:
+    if each > 2 * told and not session.looks.put_off:
         holes = session.levels.holes.growth_per_step()
         known = f"tensors explain {size(told)}"
         if holes:
-            known += f" and holes in its heap {size(holes)}: what is kept lies between what was let go of (fragmentation)"
+            known += f" and holes in its heap {size(holes)}: what is kept lies between what was freed (fragmentation)"
         rest = "made in steps that were not noted, or not tensors (Python objects, a library, fragmentation)"
         # What the optimizers of other threads leave behind is counted by nobody.
         rest = f"made in other threads that learn, or {rest}" if session.steps.learns_elsewhere else rest
@@ -89,9 +89,13 @@ def notes(session: Any, is_final: bool) -> list[str]:
 
 
 def _names_plimsoll() -> bool:
-    """Whether the program has imported Plimsoll: `python -m plimsoll.watch` does so by itself."""
+    """Whether the program has imported Plimsoll, and more of it than the watch: `python -m plimsoll.watch` does so by itself."""
     modules = (value for value in list(names_in(sys.modules.get("__main__")).values()) if type(value) is types.ModuleType)
-    return any(str(names_in(module).get("__name__")).partition(".")[0] == "plimsoll" for module in modules)
+    return any("LeakWatch" in names_in(module) for module in modules if _is_plimsoll(module))
+
+
+def _is_plimsoll(module: types.ModuleType) -> bool:
+    return str(names_in(module).get("__name__")).partition(".")[0] == "plimsoll"
 
 
 def levels_of(session: Any) -> dict[str, dict[str, float]]:
@@ -103,14 +107,14 @@ def _levels(session: Any) -> list[str]:
     lines = []
     for place, of in levels_of(session).items():
         each = ", ".join(f"{name} by {size(count)}" for name, count in of.items())
-        said = f"{place}: grows a step: {each}: {meaning(set(of))}"
+        said = f"{place} grows each step ({each}): {meaning(set(of))}"
         lines += textwrap.wrap(said, WIDTH, initial_indent="  ", subsequent_indent="    ")
     return lines
 
 
 def _phases(session: Any) -> list[str]:
     phases = session.phase_table
-    lines = ["  phases of a step: changes by, and its end grows a step by"] if phases else []
+    lines = ["  phases of a step: change within it, and growth a step at its end"] if phases else []
     for phase in phases:
         change, growth = (f"{'-' if one < 0 else '+'}{size(abs(one))}" for one in phase[1:])
         lines += [f"    {phase.name:15} {change:>12} {growth:>12}"]
@@ -141,7 +145,7 @@ def is_too_short(session: Any) -> bool:
 
 def text(session: Any, is_final: bool = True) -> str:
     """80 columns."""
-    steps, told_by = session.steps.told, session.steps.told_by
+    steps, counted_by = session.steps.told, session.steps.counted_by
     epochs = f" in {session.steps.epochs} epochs" if session.steps.epochs else ""
     findings = session.findings
     leaks = [finding for finding in findings if finding.is_verdict and not finding.is_note]
@@ -150,13 +154,13 @@ def text(session: Any, is_final: bool = True) -> str:
         outcome = f"{len(leaks)} finding{'s' if len(leaks) != 1 else ''}"
     else:
         outcome = f"{len(findings)} growing so far"
-    lines = [f"watch: {steps} steps{epochs}, told by {told_by}; {outcome}"]
+    lines = [f"watch: {steps} steps{epochs}, counted by {counted_by}; {outcome}"]
     for finding in leaks:
         lines += finding_lines(finding, "grows" if is_final else "growing so far:")
     for finding in rest:
         lines += finding_lines(finding, "note: grew" if is_final else "growing so far:")
         if finding.is_note:
-            lines += ["    note     bounded, or gathered in one pass: told, and not counted"]
+            lines += ["    note     bounded, or gathered in one pass: not counted as a leak"]
     lines += _levels(session) + _phases(session)
     lines += _fillings(session)
     for note in notes(session, is_final):
@@ -174,7 +178,7 @@ def as_json(session: Any, is_final: bool = True) -> str:
         "is_final": is_final,
         "steps": session.steps.told,
         "epochs": session.steps.epochs,
-        "told_by": session.steps.told_by,
+        "counted_by": session.steps.counted_by,
         "way": "dispatch windows",
         "findings": [_object(finding, session) for finding in session.findings],
         "out_of_memory": [filling._asdict() for filling in session.fillings],
@@ -190,7 +194,7 @@ def as_json(session: Any, is_final: bool = True) -> str:
 
 def _object(finding: Finding, session: Any) -> dict[str, Any]:
     return {
-        **object_of(finding, session.first_told),
+        **object_of(finding, session.looks.first_told),
         "also_held_by": [{"held_by": words, "path": path} for words, path in finding.also_held_by],
         "phase": finding.phase,
         "seen_at_step": finding.seen_at_step,

@@ -5,7 +5,6 @@ and `_phases.py`."""
 
 from __future__ import annotations
 
-import contextlib
 from types import FrameType
 from typing import Any, Callable
 
@@ -32,7 +31,7 @@ def _take_out() -> None:
     try:
         for one in [one for one in _left if not any(_passes(frame, one[1]) for frame in frames.values())]:
             # Another thread may have come first.
-            with contextlib.suppress(ValueError):
+            if one in _left:
                 _left.remove(one)
                 one[0]()
     finally:

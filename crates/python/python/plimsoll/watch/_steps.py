@@ -27,9 +27,11 @@ _ended: weakref.WeakSet[Any] = weakref.WeakSet()
 
 # What tells steps, from the weakest to the strongest.
 NOTHING, MODULE, BACKWARD, LOADER, OPTIMIZER, EXPLICIT = range(6)
-TOLD_BY = (
+COUNTED_BY = (
     "nothing", "calls of a module", "calls of backward", "batches of a loader", "optimizer steps", "watch.step()",
 )  # fmt: skip
+# What PyTorch says of the backward that runs where none does.
+OUTSIDE = -1
 # As many ticks of others without one of the clock's own, and another takes over.
 QUIET_TICKS = 4
 # The same of another thread, which may have the interpreter for some time.
@@ -88,14 +90,14 @@ class Steps:
         self._clock_began = 0
         # What told steps before, and how many.
         self._told_before = (NOTHING, 0)
-        self._epoch_began = 0
+        self._epoch_began = self._last_began = 0
         self._undo: list[Callable[[], None]] = []
         self._stop_counting_calls: Callable[[], None] | None = None
         self._stop_counting_backward: list[Callable[[], None]] = []
 
     @property
-    def told_by(self) -> str:
-        return TOLD_BY[self._telling()[0]]
+    def counted_by(self) -> str:
+        return COUNTED_BY[self._telling()[0]]
 
     @property
     def told(self) -> int:
@@ -193,11 +195,16 @@ class Steps:
         """The loaders' iterators that have given batches lately and still live."""
         return [loader() for loader in self._loaders]  # type: ignore[no-untyped-call]
 
+    @property
+    def pass_began(self) -> int:
+        """The step with which the latest pass began: the one that goes on, or the last that is complete."""
+        return self._epoch_began if self.count - self._epoch_began > 1 else self._last_began
+
     def epoch(self) -> None:
         """A pass is complete. One without steps (a validation set) is none."""
         if self.count - self._epoch_began < 2:
             return
-        self._epoch_began = self.count
+        self._last_began, self._epoch_began = self._epoch_began, self.count
         self.epochs += 1
         self.on_epoch()
 
@@ -334,11 +341,15 @@ class Steps:
     def _count_backward(self, of: Any) -> Callable[[], None]:
         """Hears of calls of the function `backward` of a module or class; gives back what ends that."""
         backward = vars(of)["backward"]
+        # Of PyTorch's: what is called within another one, as a reentrant checkpoint does, is a part of that.
+        task = getattr(getattr(self._framework, "_C", None), "_current_graph_task_id", lambda: OUTSIDE)
 
         @functools.wraps(backward)
         def counted(*args: Any, **kwargs: Any) -> Any:
+            is_outermost = task() == OUTSIDE
             result = backward(*args, **kwargs)
-            self._guarded(self._learnt, sys._getframe(1))
+            if is_outermost:
+                self._guarded(self._learnt, sys._getframe(1))
             return result
 
         counted._torchdynamo_inline = backward  # type: ignore[attr-defined]

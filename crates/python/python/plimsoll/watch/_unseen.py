@@ -7,13 +7,11 @@ from __future__ import annotations
 import collections
 from typing import Any, NamedTuple
 
-from . import _kinds as kinds
 from ._census import Census
-from ._findings import Owner, as_container, container_of, entries_of, holder_of
+from ._contained import Contained
+from ._findings import Owner, entries_of
 from ._growth import PATIENCE, TOLERATED_BYTES
-from ._holders import Hold
 from ._making import Making
-from ._naming import key_of
 
 # Holders that are followed; those with the fewest bytes are dropped.
 MOST_HOLDERS = 64
@@ -22,7 +20,6 @@ GROWING_CENSUSES = 3
 VERDICT_CENSUSES = 4
 # Steps between two censuses of which the second is taken for a holder that gains.
 LOOK_STEPS = 4
-_BELONGING = {kinds.PARAMETER, kinds.OPTIMIZER_STATE, kinds.GRADIENT_OF_PARAMETER}
 
 
 class GrowingHolder(NamedTuple):
@@ -52,27 +49,18 @@ class Unseen:
         self._most_before_drop: collections.Counter[Any] = collections.Counter()
         self._noted = 0
 
-    def take(self, census: Census, making: Making, step: int) -> None:
+    def take(self, containers: dict[Any, Contained], census: Census, making: Making, step: int) -> None:
         if len(making.noted) == self._noted and self._history and not making.refused:
             # No step was noted since: nothing can be told from what was not seen. Where windows are
             # refused nothing ever is.
             return
         self._noted = len(making.noted)
-        found: dict[Any, list[int]] = collections.defaultdict(lambda: [0, 0, 0])
-        for key, owner in census.owners.items():
-            if owner.kind in _BELONGING or not _may_gain(owner.hold):
-                continue
-            edge = key_of(holder_of(owner.hold))
-            of = found[edge]
-            if not of[1]:
-                # A dictionary of a few keys may have more by the next look.
-                self._owners[edge] = owner._replace(hold=as_container(owner.hold))
-            of[0] += census.bytes_of[key]
-            of[1] += 1
-            of[2] += key in making.rows
-        for edge in set(self._history) | set(found):
-            count, storages, seen = found.get(edge, (0, 0, 0))
-            if seen:
+        for edge in set(self._history) | set(containers):
+            keys: list[int] = []
+            if edge in containers:
+                self._owners[edge], keys = containers[edge]
+            count = sum(census.bytes_of[key] for key in keys)
+            if any(key in making.rows for key in keys):
                 # The windows see what this one gains, and judge it.
                 self._history.pop(edge, None)
                 continue
@@ -80,7 +68,7 @@ class Unseen:
             if history and count < history[-1].bytes:
                 self._most_before_drop[edge] = max(self._most_before_drop[edge], history[-1].bytes)
             entries = entries_of(self._owners[edge].hold) if edge in self._owners else None
-            history.append(_Look(step, count, storages, entries))
+            history.append(_Look(step, count, len(keys), entries))
         self._forget()
 
     def _forget(self) -> None:
@@ -112,13 +100,6 @@ class Unseen:
             is_steady, is_carried = len(history) >= VERDICT_CENSUSES, before.entries == now.entries
             found.append(GrowingHolder(self._owners[edge], each, storages, is_steady, is_carried))
         return found
-
-
-def _may_gain(hold: Hold) -> bool:
-    """Whether a container is on the path, other than those of modules by their names."""
-    items = [step for step in hold.path() if step.how == "item"]
-    is_item = any(item.parent is None or not item.parent.is_of("module") for item in items)
-    return is_item or container_of(hold) is not None
 
 
 def _is_rising(history: collections.deque[_Look]) -> bool:

@@ -51,14 +51,16 @@ class Watch(Decorator):
             said = "watch: it watches PyTorch's tensors, and PyTorch is not installed here; use plimsoll.LeakWatch() for Plimsoll's"
             raise RuntimeError(said) from missing
 
+        may_join = bool(_joinable) and _joinable[-1].is_ours
+        if not may_join and running() is not None:
+            # Nothing of this one is touched: it may be the one that is on.
+            raise RuntimeError("watch: another watch is on; leave it first, there is one at a time")
         self._found = self._told = None
-        self._has_joined = bool(_joinable) and _joinable[-1].is_ours
-        if self._has_joined:
+        self._has_joined = may_join
+        if may_join:
             self._session = _joinable.pop()
             self._session.take_in(self._excluded)
             return self
-        if running() is not None:
-            raise RuntimeError("watch: another watch is on; leave it first, there is one at a time")
         session = Session()
         session.excluded = self._excluded
         if self.live:
@@ -116,11 +118,11 @@ class Watch(Decorator):
         session = self._session
         if session is None:
             raise RuntimeError("watch: not begun, there is nothing to write")
-        session.keeps_snapshot = True
+        session.looks.keeps_snapshot = True
         if session.is_running:
             session.look_now()
         with open(path, "wb") as file:
-            file.write(session.take_snapshot().written(path))
+            file.write(session.looks.take_snapshot().written(path))
 
     def json(self) -> str:
         """The report for programs."""

@@ -1,5 +1,5 @@
 """Backward tells the steps, so that each look falls within a function whose argument is another name of the list."""
-# kind: input that takes gradients
+# kind: input that takes gradients | value
 # holder: local `history` of main()
 import torch
 

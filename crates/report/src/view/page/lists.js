@@ -94,7 +94,7 @@ function showFindings(store, tables) {
   byId("findings-title").replaceChildren("Findings ", make("span", { class: "count" }, String(findings.length)));
   if (findings.length === 0) {
     const hasHistory = state.meta.devices.some((device) => device.last > 0);
-    const said = hasHistory ? "Nothing to complain about in this trace." : "No history was recorded: what leaks cannot be told from it.";
+    const said = hasHistory ? "Nothing to complain about in this trace." : "No history was recorded: leaks cannot be found in it.";
     byId("findings").replaceChildren(make("li", { class: "none" }, said));
     return;
   }

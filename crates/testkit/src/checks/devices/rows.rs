@@ -143,6 +143,36 @@ pub fn losses_of_rows_agree_with_the_cpu(device: Device) -> Result<()> {
     Ok(())
 }
 
+/// Cross entropy of rows of scores beyond what short formulas take: all masked by the least number,
+/// far apart, infinite, or no numbers.
+pub fn losses_of_extreme_rows_agree_with_the_cpu(device: Device) -> Result<()> {
+    for (rows, classes) in [(300, 4104), (40, 96)] {
+        let x = drawn(rows, classes)?;
+        let row = |at: i64| x.narrow(0, at, 1);
+        row(1)?.fill_(-3e38)?;
+        let signs = Tensor::arange(0, classes, 1, DType::I64)?.remainder(2)?.eq(0)?;
+        row(2)?.copy_(&Tensor::where_(&signs, 1e6, -1e6)?)?;
+        row(3)?.narrow(1, 17, 1)?.fill_(f64::INFINITY)?;
+        row(4)?.narrow(1, classes - 1, 1)?.fill_(f64::NAN)?;
+        row(5)?.narrow(1, 0, classes - 1)?.fill_(-3e38)?;
+        row(6)?.add_(7e4)?;
+        let target = Tensor::arange(0, rows, 1, DType::I64)?.remainder(classes)?;
+        let wide = DTYPES.into_iter().filter(|(dtype, _)| *dtype != DType::F16);
+        for (dtype, tolerance) in wide {
+            let inputs = [x.to(dtype)?, target.clone()];
+            let what = format!("extreme losses of {rows} x {classes} of {dtype}");
+            compare(device, &what, &inputs, tolerance, |t| {
+                let x = leaf(&t[0])?;
+                let options = CrossEntropyOptions::new().reduction(Reduction::None);
+                let loss = x.cross_entropy_with(&t[1], options)?;
+                loss.sum()?.backward()?;
+                Ok(vec![loss.detach(), x.grad().expect("backward went through it")])
+            })?;
+        }
+    }
+    Ok(())
+}
+
 /// Sums of rows of halves that go to the same place, by index and by embedding.
 pub fn sums_of_equal_rows_agree_with_the_cpu(device: Device) -> Result<()> {
     for (rows, width, count) in [(70i64, 96i64, 700i64), (5, 264, 3000), (900, 8, 500)] {
@@ -173,18 +203,28 @@ pub fn sums_of_equal_rows_agree_with_the_cpu(device: Device) -> Result<()> {
     Ok(())
 }
 
-/// Sums down long rows, of which there are few.
-pub fn sums_down_few_rows_agree_with_the_cpu(device: Device) -> Result<()> {
-    let x = drawn(9, 70_000)?;
-    for (dtype, tolerance) in DTYPES {
-        compare(device, &format!("9 x 70000 of {dtype}"), &[x.to(dtype)?], tolerance, |t| {
-            let odd = t[0].narrow(1, 8, 69_992)?;
-            Ok(vec![
-                t[0].sum_with(SumOptions::from(0))?,
-                t[0].mean_with(SumOptions::from(0).keepdim(true))?,
-                odd.sum_with(SumOptions::from(0))?,
-            ])
-        })?;
+/// Sums down columns: of a few long rows, and of so many that they are cut into parts, of which some
+/// have several rounds of rows and some none.
+pub fn sums_down_columns_agree_with_the_cpu(device: Device) -> Result<()> {
+    for (rows, columns) in [(9, 70_000), (1000, 776), (20_001, 768), (70_000, 8)] {
+        let x = drawn(rows, columns)?;
+        // The sum of many is as exact as their mean.
+        let scale = 1.0 / rows as f64;
+        for (dtype, tolerance) in DTYPES {
+            let what = format!("{rows} x {columns} of {dtype}");
+            compare(device, &what, &[x.to(dtype)?], tolerance, |t| {
+                let odd = t[0].narrow(1, 8, columns - 8)?;
+                let into_gaps = Tensor::zeros(&[2 * columns], (dtype, t[0].device()))?;
+                let gaps = into_gaps.slice(0, 0, 2 * columns, 2)?;
+                t[0].mean_with_out(SumOptions::from(0), &gaps)?;
+                Ok(vec![
+                    t[0].sum_with(SumOptions::from(0))?.mul(scale)?,
+                    t[0].mean_with(SumOptions::from(0).keepdim(true))?,
+                    odd.mean_with(SumOptions::from(0))?,
+                    into_gaps,
+                ])
+            })?;
+        }
     }
     Ok(())
 }
