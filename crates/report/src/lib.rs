@@ -26,8 +26,8 @@ pub mod view;
 mod write;
 
 pub use analysis::{
-    ALIVE, Amount, Change, DeviceAnalysis, Grown, Growth, Held, Lines, LiveSet, Lives, Peak, Phase,
-    Phases, PlacedSegment, Reserved, SiteId, Sites, Steps, CountedBy, changes, growth,
+    ALIVE, Amount, Change, CountedBy, DeviceAnalysis, Grown, Growth, Held, Lines, LiveSet, Lives,
+    Peak, Phase, Phases, PlacedSegment, Reserved, SiteId, Sites, Steps, changes, growth,
     highest_by_bucket, placement, reserved_changes,
 };
 pub use diff::{Diff, KindChange, SiteChange};

@@ -7,7 +7,7 @@ mod support;
 use std::path::{Path, PathBuf};
 
 use plimsoll_report::{
-    Diff, Kind, Report, Snapshot, CountedBy, open, read, text, write_json, write_pickle,
+    CountedBy, Diff, Kind, Report, Snapshot, open, read, text, write_json, write_pickle,
 };
 use proptest::prelude::*;
 use support::{sample, samples, unpacked};

@@ -24,7 +24,7 @@ pub use phases::{Phase, Phases};
 pub use placement::{PlacedSegment, placement};
 pub use reserved::{Reserved, changes as reserved_changes};
 pub use sites::{SiteId, Sites};
-pub use steps::{Steps, CountedBy};
+pub use steps::{CountedBy, Steps};
 pub use timeline::{Change, changes, highest_by_bucket};
 
 use crate::snapshot::Snapshot;

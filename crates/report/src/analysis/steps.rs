@@ -92,7 +92,8 @@ fn by_annotations(snapshot: &Snapshot, device: i32, lives: &Lives) -> Option<Ste
             optimizer.push(position());
         }
     }
-    Steps::new(named, CountedBy::Annotations).or_else(|| Steps::new(optimizer, CountedBy::Optimizer))
+    Steps::new(named, CountedBy::Annotations)
+        .or_else(|| Steps::new(optimizer, CountedBy::Optimizer))
 }
 
 /// `step 7`, `Step_7`, `ProfilerStep#7`, `iteration 7`, `iter-7`, `batch 7`.

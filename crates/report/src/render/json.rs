@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::analysis::{Amount, DeviceAnalysis, SiteId, CountedBy};
+use crate::analysis::{Amount, CountedBy, DeviceAnalysis, SiteId};
 use crate::report::Report;
 
 #[derive(Serialize)]

@@ -255,8 +255,7 @@ impl Tensor {
                 ));
             }
             if bins.numel() < 2 {
-                let why =
-                    "bins must be > 0, but got 0: a bin needs two edges; give two or more";
+                let why = "bins must be > 0, but got 0: a bin needs two edges; give two or more";
                 return Err(Error::shape("histogram", why));
             }
             let edges = bins.detach().contiguous()?;

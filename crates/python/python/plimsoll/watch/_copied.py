@@ -22,6 +22,8 @@ GROWING_LOOKS = 4
 VERDICT_LOOKS = 5
 # Looks in noted steps, which show that entries are copies of those of the step before.
 LEAST_PROOFS = 2
+# Windows that are asked for in one run, for containers that gain and are made again in single noted steps.
+MOST_WINDOWS = 12
 # Steps between two looks of which the second is taken for a container that gains.
 LOOK_STEPS = 4
 # A container of so many entries more in each step gains evenly; batches of different lengths do not.
@@ -43,6 +45,8 @@ class _Container:
         self.owner = owner
         self.looks: collections.deque[_Look] = collections.deque(maxlen=VERDICT_LOOKS)
         self.proofs = 0
+        # Whether all of it was made in the latest step when that was noted: copies or not, as the step before was not.
+        self.is_made_again = False
         # The line that makes most of it.
         self.place: Place | None = None
         self._most_before_drop = 0
@@ -51,12 +55,15 @@ class _Container:
         if self.looks and look.storages <= self.looks[-1].storages:
             self._most_before_drop = max(self._most_before_drop, self.looks[-1].bytes)
             self.looks.clear()
-            self.proofs = 0
+            self.proofs, self.is_made_again = 0, False
         self.looks.append(look)
 
     def prove(self, places: list[Place | None]) -> None:
         self.proofs += 1
         self.place = collections.Counter(places).most_common(1)[0][0]
+
+    def wants_proof(self) -> bool:
+        return len(self.looks) > 1 and self.is_made_again and self.proofs < LEAST_PROOFS
 
     def growth(self) -> Copies | None:
         """None if it does not grow."""
@@ -86,13 +93,15 @@ class Copied:
 
     def __init__(self) -> None:
         self._known: dict[Any, _Container] = {}
+        self._windows = 0
 
     def take(self, containers: dict[Any, Contained], census: Census, making: Making, step: int) -> None:
-        can_prove = _can_prove(making, step)
+        can_prove, is_noted = _can_prove(making, step), making.noted[-1:] == [step - 1]
         self._known = {edge: known for edge, known in self._known.items() if edge in containers}
         for edge, (owner, keys) in containers.items():
             rows = [making.rows[key] for key in keys if key in making.rows]
-            if can_prove and (any(row.step < step - 1 for row in rows) or 2 * sum(row.is_copy for row in rows) < len(keys)):
+            made = sum(row.is_copy if can_prove else row.step == step - 1 for row in rows)
+            if is_noted and (any(row.step < step - 1 for row in rows) or 2 * made < len(keys)):
                 # It keeps what it has, and the windows judge it; or it is made of something else in each step.
                 self._known.pop(edge, None)
                 continue
@@ -101,6 +110,7 @@ class Copied:
             known.add(_Look(step, sum(census.bytes_of[key] for key in keys), len(keys)))
             if can_prove:
                 known.prove([row.place for row in rows if row.is_copy])
+            known.is_made_again = known.is_made_again or is_noted
         by_bytes = sorted(self._known, key=lambda edge: self._known[edge].looks[-1].bytes)
         for edge in by_bytes[: max(len(by_bytes) - MOST_CONTAINERS, 0)]:
             del self._known[edge]
@@ -111,6 +121,13 @@ class Copied:
             len(known.looks) > 1 and step >= known.looks[-1].step + LOOK_STEPS and known.growth() is None
             for known in self._known.values()
         )
+
+    def wants_window(self) -> bool:
+        """Whether a window would prove what single noted steps cannot. A few times in a run."""
+        if self._windows >= MOST_WINDOWS or not any(known.wants_proof() for known in self._known.values()):
+            return False
+        self._windows += 1
+        return True
 
     def growing(self) -> list[Copies]:
         found = (known.growth() for known in self._known.values())

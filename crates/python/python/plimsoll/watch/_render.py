@@ -30,13 +30,18 @@ def size(count: float) -> str:
 
 def amount(finding: Finding) -> str:
     """How much it grows: `16.1 KiB a step (3 storages)`."""
-    count = f"{finding.objects_per_step:.3g}"
+    count = _count(finding.objects_per_step)
     objects = f"{count} {'node' if finding.kind == NODES else 'storage'}{'' if count == '1' else 's'}"
     said = f"{size(finding.bytes_per_step)} a step ({objects})"
     if finding.nodes_per_step:
-        nodes = f"{finding.nodes_per_step:.3g} graph node{'' if finding.nodes_per_step == 1 else 's'}"
+        nodes = f"{_count(finding.nodes_per_step)} graph node{'' if finding.nodes_per_step == 1 else 's'}"
         said += f", and {size(finding.node_bytes_per_step)} on the host ({nodes})"
     return said
+
+
+def _count(number: float) -> str:
+    """`0.25`, `3.2` or `4,720`."""
+    return f"{number:.3g}" if number < 100 else f"{number:,.0f}"
 
 
 def finding_lines(finding: Finding, verdict: str) -> list[str]:

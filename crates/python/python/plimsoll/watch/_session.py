@@ -223,16 +223,20 @@ class Session:
             # Another loop: its state is made lazily too.
             self.growth.warm_up(step)
             self.windows.begin_anew(step)
+        has_looked = False
         with self.making.paused():
             if time.perf_counter() >= self._rest_until:
                 if self._is_judgement_due(step):
                     self._judge(step)
-                if self.looks.is_due(step, bool(self.suspects)):
+                has_looked = self.looks.is_due(step, bool(self.suspects))
+                if has_looked:
                     self._look(step)
             if self.on_findings is not None:
                 self.on_findings(step)
             if self.live is not None:
                 self.live.step_ended(step, lambda: self.looks.census(has_modules=True, must_be_whole=False))
+        if has_looked and self.looks.copied.wants_window():
+            self.windows.ask()
         is_open = self.windows.tick(step)
         if self.making.trouble:
             # Also where it was within a window, and the next one could be opened.

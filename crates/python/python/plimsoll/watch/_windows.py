@@ -27,7 +27,7 @@ class Windows:
         self._pause = WINDOW_STEPS
         self._sampled: int | None = None
         self._hurried = 0
-        self._is_alarm = False
+        self._is_alarm = self._is_asked = False
         self._known: set[Place | None] = set()
 
     def begin_anew(self, step: int) -> None:
@@ -38,6 +38,10 @@ class Windows:
     def look_often(self) -> None:
         """Something new grows."""
         self._pause = WINDOW_STEPS
+
+    def ask(self) -> None:
+        """A whole window is wanted, after the one that is open."""
+        self._is_asked = True
 
     def is_due(self, step: int) -> bool:
         return step >= self.switch_at
@@ -51,6 +55,8 @@ class Windows:
             # Another thread has ended this step, which is not noted: the window is longer by it.
             self.switch_at = max(self.switch_at, step) + 1
             return True
+        if self._is_asked and not self.making.is_noting:
+            self.switch_at = step
         if step < self.switch_at:
             return True
         if self.making.is_noting:
@@ -63,9 +69,9 @@ class Windows:
         if not self.making.open():
             self.switch_at = step + WINDOW_STEPS
             return False
-        is_sample = self._pause == LONGEST_PAUSE and not self._is_alarm
+        is_sample = self._pause == LONGEST_PAUSE and not self._is_alarm and not self._is_asked
         self._sampled = step if is_sample else None
-        self._is_alarm = False
+        self._is_alarm = self._is_asked = False
         self.switch_at = step + (SAMPLE_STEPS if is_sample else WINDOW_STEPS)
         return True
 
