@@ -235,7 +235,7 @@ class Session:
                 self.on_findings(step)
             if self.live is not None:
                 self.live.step_ended(step, lambda: self.looks.census(has_modules=True, must_be_whole=False))
-        if has_looked and self.looks.copied.wants_window():
+        if has_looked and self.windows.are_single_steps and self.looks.copied.wants_window():
             self.windows.ask()
         is_open = self.windows.tick(step)
         if self.making.trouble:

@@ -39,6 +39,11 @@ class Windows:
         """Something new grows."""
         self._pause = WINDOW_STEPS
 
+    @property
+    def are_single_steps(self) -> bool:
+        """Whether the steady state has come, in which single steps are noted."""
+        return self._pause == LONGEST_PAUSE
+
     def ask(self) -> None:
         """A whole window is wanted, after the one that is open."""
         self._is_asked = True
@@ -69,7 +74,7 @@ class Windows:
         if not self.making.open():
             self.switch_at = step + WINDOW_STEPS
             return False
-        is_sample = self._pause == LONGEST_PAUSE and not self._is_alarm and not self._is_asked
+        is_sample = self.are_single_steps and not self._is_alarm and not self._is_asked
         self._sampled = step if is_sample else None
         self._is_alarm = self._is_asked = False
         self.switch_at = step + (SAMPLE_STEPS if is_sample else WINDOW_STEPS)
