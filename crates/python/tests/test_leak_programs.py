@@ -23,6 +23,7 @@ NOT_HERE = {
     "storages_kept": "what a storage that is kept by itself holds is not asked",
     "jacobians": "there is no torch.func.jacrev",
     "copied_history": "no storage of a container that is copied in each step outlives it",
+    "copied_with_deepcopy": "no storage of a container that is copied in each step outlives it",
     "ensemble_by_vmap": "there is no torch.func.vmap",
 }
 

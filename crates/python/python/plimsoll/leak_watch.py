@@ -28,6 +28,7 @@ from .watch._naming import (
     cycle_finding,
     finding_of,
     grouped,
+    join_children,
     join_gradients,
     join_spread,
     longer_finding,
@@ -225,7 +226,8 @@ class LeakWatch(Decorator):
             unknown = self._iterators.name(unknown, groups, self._census)
             self._libraries.name(self._name_cycles(unknown, step), groups, self._census)
         join_gradients(groups)
-        join_spread(groups.values(), self._suspects.values())
+        join_spread(groups, self._suspects.values())
+        join_children(groups)
         self._found = []
         for group in groups.values():
             if group.bytes_per_step >= TOLERATED_BYTES:

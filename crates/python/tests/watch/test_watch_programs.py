@@ -17,7 +17,7 @@ TOLD_LATER = {"late": 80 + 100, "every_third_step": 60, "states_each_epoch": 40}
 # begin the count, which begins anew with it.
 TOLD_LATER |= {"evaluations_kept": 60, "conversations": 100}
 # Copies are told by the fourth look.
-TOLD_LATER |= {"copied_history": 20, "reentrant_checkpoints": 14}
+TOLD_LATER |= {"copied_history": 20, "copied_with_deepcopy": 20, "reentrant_checkpoints": 14}
 TOLD_LATER |= {"cache_by_identity": 14, "closure_of_lbfgs": 14, "jacobians": 14, "arrays": 14, "entropies_of_agent": 16}
 
 
@@ -29,7 +29,7 @@ def one_thread():
 
 
 def test_there_are_enough():
-    assert len(LEAKS) >= 100 and len(CLEAN) >= 96
+    assert len(LEAKS) >= 103 and len(CLEAN) >= 96
 
 
 @pytest.mark.parametrize("program", LEAKS, ids=lambda program: program.stem)

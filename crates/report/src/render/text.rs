@@ -59,7 +59,7 @@ fn write_device(report: &Report, device: &DeviceAnalysis, out: &mut String) {
         size(device.reserved.peak.bytes),
     );
     let steps = device.steps.first().map_or_else(String::new, |steps| {
-        format!("; {}, counted by {}", counted(steps.count(), "step"), counted_by(steps.counted_by))
+        format!("; {}, by {}", counted(steps.count(), "step"), counted_by(steps.counted_by))
     });
     let _ = writeln!(
         out,

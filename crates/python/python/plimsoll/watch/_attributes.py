@@ -40,7 +40,8 @@ def names_of_threads(referents: list[Any]) -> Iterator[dict[str, Any]]:
     """What each thread has in a `threading.local`, of what the collector finds in it. To ask for the running thread's would call
     a subclass's `__init__` there if it has none yet."""
     for found in referents:
-        if type(found) is dict and found and all(type(key) is weakref.ref for key in found):
+        # From Python 3.13 on the keys are those objects that others had weak references to.
+        if type(found) is dict and found and all(type(key) is weakref.ref or type(key).__name__ == "_localdummy" for key in found):
             yield from (names for names in list(found.values()) if type(names) is dict)
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from . import _kinds as kinds
 from ._census import Census
-from ._findings import Owner, as_container, container_of, holder_of
+from ._findings import Owner, as_container, container_of, holder_of, keys_of
 from ._holders import Hold
 from ._naming import key_of
 
@@ -18,7 +18,6 @@ _BELONGING = {kinds.PARAMETER, kinds.OPTIMIZER_STATE, kinds.GRADIENT_OF_PARAMETE
 class Contained(NamedTuple):
     """What one container has."""
 
-    # Of the container: a dictionary of a few keys may have more by the next look.
     owner: Owner
     keys: list[int]
 
@@ -26,14 +25,24 @@ class Contained(NamedTuple):
 def contained(census: Census) -> dict[Any, Contained]:
     """By what tells a container from others."""
     found: dict[Any, Contained] = {}
+    edges: dict[int, Any] = {}
+    names: dict[Any, set[tuple[str, ...]]] = {}
     for key, owner in census.owners.items():
         if owner.kind in _BELONGING or not _may_gain(owner.hold):
             continue
-        edge = key_of(holder_of(owner.hold))
-        if edge not in found:
-            found[edge] = Contained(owner._replace(hold=as_container(owner.hold)), [])
-        found[edge].keys.append(key)
-    return found
+        # Entries of one container share a hold.
+        edge = edges.get(id(owner.hold))
+        if edge is None:
+            edge = edges[id(owner.hold)] = key_of(holder_of(owner.hold))
+            names.setdefault(edge, set()).add(keys_of(owner.hold))
+        found.setdefault(edge, Contained(owner, [])).keys.append(key)
+    return {edge: one._replace(owner=_of_all(one.owner, names[edge])) for edge, one in found.items()}
+
+
+def _of_all(owner: Owner, names: set[tuple[str, ...]]) -> Owner:
+    """Told as one of many keys, where there are several. What a program has under few names may have more by the next look."""
+    is_named = any(step.how == "item" and not step.is_child for step in owner.hold.path())
+    return owner._replace(hold=as_container(owner.hold, names if len(names) > 1 or not is_named else None))
 
 
 def _may_gain(hold: Hold) -> bool:

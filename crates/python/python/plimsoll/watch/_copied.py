@@ -101,7 +101,8 @@ class Copied:
         for edge, (owner, keys) in containers.items():
             rows = [making.rows[key] for key in keys if key in making.rows]
             made = sum(row.is_copy if can_prove else row.step == step - 1 for row in rows)
-            if is_noted and (any(row.step < step - 1 for row in rows) or 2 * made < len(keys)):
+            older = sum(row.step < step - 1 for row in rows)
+            if is_noted and (2 * older > len(keys) or 2 * made < len(keys)):
                 # It keeps what it has, and the windows judge it; or it is made of something else in each step.
                 self._known.pop(edge, None)
                 continue
@@ -114,6 +115,14 @@ class Copied:
         by_bytes = sorted(self._known, key=lambda edge: self._known[edge].looks[-1].bytes)
         for edge in by_bytes[: max(len(by_bytes) - MOST_CONTAINERS, 0)]:
             del self._known[edge]
+
+    def is_emptied(self, making: Making, step: int) -> bool:
+        """Whether the step that ended was noted and has made far fewer entries of a container that grows than it had."""
+        growing = {known.place: known for known in self._known.values() if known.growth() is not None}
+        if not growing or making.noted[-1:] != [step - 1]:
+            return False
+        made = collections.Counter(row.place for row in list(making.rows.values()) if row.step == step - 1)
+        return any(2 * made[place] < known.looks[-1].storages for place, known in growing.items())
 
     def wants_look(self, making: Making, step: int) -> bool:
         """Whether a look now would prove more of a container that gains."""

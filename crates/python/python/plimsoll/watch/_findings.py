@@ -1,5 +1,5 @@
 """What is told of something that grows: bytes and objects a step, line, kind, holder, cause and remedy, in the words
-of `plimsoll report` and `plimsoll lint`. It decides nothing about growth; `_session.py` fills it in."""
+of `plimsoll report` and `plimsoll lint`. It decides nothing about growth; `_naming.py` fills it in."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ class Finding:
     seen_at_step: int = 0
     files: list[str] = dataclasses.field(default_factory=list)
     phase: str = ""
-    # The step of the oldest that stays, where that is known.
-    first_step: int = 0
+    # The first and last steps of what stays, for each key of a dictionary.
+    steps_by_key: list[tuple[int, int]] = dataclasses.field(default_factory=list)
     # Of graphs that hold storages: their nodes, and what those take on the host besides.
     nodes_per_step: float = 0.0
     node_bytes_per_step: float = 0.0

@@ -152,17 +152,19 @@ def _unpacked(node: Any, name: str) -> Iterator[tuple[str, Any, Any]]:
     if sys.getprofile() is not None:
         # The program's own would see it.
         return
-    sys.setprofile(_stop)
     try:
-        values = getattr(type(node), name).__get__(node)
+        sys.setprofile(_stop)
+        try:
+            values = getattr(type(node), name).__get__(node)
+        finally:
+            # Before anything else is called, which would be stopped too.
+            sys.setprofile(None)
     except _Stopped:  # packed
         return
     except RuntimeError as error:  # freed by backward, or written to since
         if not is_an_answer(error):
             raise
         return
-    finally:
-        sys.setprofile(None)
     for value in values if isinstance(values, (tuple, list)) else (values,):
         if issubclass(type(value), torch.Tensor):
             yield name, value, None

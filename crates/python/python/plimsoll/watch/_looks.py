@@ -30,6 +30,7 @@ from ._naming import (
     cycle_finding,
     finding_of,
     grouped,
+    join_children,
     join_gradients,
     join_spread,
     key_of,
@@ -115,7 +116,7 @@ class Looks:
             return self.put_off.is_due()
         last, took = self._last
         is_cheap = took < SLOW_SECONDS
-        if is_cheap and last != step and any(at <= step for at in self._due_at):
+        if is_cheap and last != step and (any(at <= step for at in self._due_at) or self.copied.is_emptied(self.making, step)):
             return True
         if is_cheap and last != step and self.making.is_open:
             if self.lengthening.wants_owner() or any(one.wants_look(self.making, step) for one in (self.unseen, self.copied)):
@@ -205,22 +206,23 @@ class Looks:
         # The processor's time, not the clock's: a busy machine must not change what is found.
         began = time.thread_time()
         census = self.census()
-        self._ended = time.thread_time()
-        self._ask_at = 0.0
-        took = self._ended - began
         if self._last[0] != step:
             self.nodes.take(census, self.making.place_of_key, step)
             containers = contained(census)
             self.unseen.take(containers, census, self.making, step)
             self.copied.take(containers, census, self.making, step)
             self.lengthening.take(census)
+        self._ended = time.thread_time()
+        self._ask_at = 0.0
+        took = self._ended - began
         self._last = (step, took)
         if self.keeps_snapshot:
             self.snapshot = Snapshot(census, self.making.rows, step)
         groups, unknown = grouped(suspects.values(), census, excluded.keys())
         self._name_unknown(unknown, groups, census.is_complete, step)
         join_gradients(groups)
-        join_spread(groups.values(), suspects.values())
+        join_spread(groups, suspects.values())
+        join_children(groups)
         is_cheap = took < SLOW_SECONDS
         named: list[Finding] = []
         for group in groups.values():

@@ -17,7 +17,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode, _get_current_dispatch_mode_stack
 
 from ._attributes import is_passed_on
-from ._errors import is_an_answer, is_programs_own
+from ._errors import is_an_answer, is_programs_own, let_go_of_frames
 from ._frames import frames_of_threads
 from ._places import Place, place_of
 from ._uncompiled import leave_alone
@@ -178,8 +178,11 @@ class _Noting(TorchDispatchMode):  # type: ignore[misc]
             try:
                 # On the threads of a device's backward there is no frame below.
                 making.note(func, result, sys._getframe().f_back, args, makes)
-            except Exception as error:  # the program goes on whatever happens here
-                if is_programs_own(error):
+            except BaseException as error:  # the program goes on whatever happens here
+                if not isinstance(error, Exception) or is_programs_own(error):
+                    # Who keeps the error of a handler keeps these frames.
+                    let_go_of_frames(error)
+                    args = kwargs = result = None
                     raise
                 making.is_noting = False
                 making.trouble = f"noting stopped: {type(error).__name__}: {error}"
@@ -272,8 +275,9 @@ class Making:
 
     def _note_copy(self, args: Any) -> None:
         storage = storage_of(args[0])
+        known = self.rows.get(storage._cdata) if storage is not None else None
         # An address may have the row of a storage that is gone.
-        if storage is not None and not self._rows_of(args[:1]) and self._is_of_earlier_step(args[1]):
+        if storage is not None and (known is None or not known.is_alive()) and self._is_of_earlier_step(args[1]):
             self._copied_into.add(storage._cdata)
 
     def _note_sum(self, result: Any, frame: Any) -> None:

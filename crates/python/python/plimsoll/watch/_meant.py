@@ -17,9 +17,13 @@ def may_be_meant(finding: Finding, steps: Steps) -> bool:
     of_loader, is_one = steps.rank == LOADER, steps.epochs <= 1
     if finding.cause in REBUILT:
         return is_one
-    if of_loader and _is_by_name(finding):
-        return True
-    return _is_one_pass(finding, of_loader) and (is_one or finding.first_step >= steps.pass_began)
+    if is_one:
+        return _is_one_pass(finding, of_loader)
+    # Of several passes: each leaves what is under one name, or the latest alone is left.
+    if any(first < steps.pass_began <= last for first, last in finding.steps_by_key):
+        return False
+    is_of_latest = all(first >= steps.pass_began for first, _ in finding.steps_by_key)
+    return of_loader and _is_by_name(finding) or is_of_latest and _is_one_pass(finding, of_loader)
 
 
 def _is_one_pass(finding: Finding, of_loader: bool) -> bool:

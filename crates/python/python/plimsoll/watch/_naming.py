@@ -49,6 +49,8 @@ class Group:
         self.keys: set[Any] = set()
         # In which what it keeps was made.
         self.steps: set[int] = set()
+        # The first and last of them, for each key of a dictionary.
+        self.steps_by_key: dict[tuple[str, ...], tuple[int, int]] = {}
         self._names: set[tuple[str, ...]] = set()
         self.shared_with: list[Hold] = []
         self.objects_per_step = 0.0
@@ -67,14 +69,19 @@ class Group:
         self.owners.setdefault(kind, owner)
         if self.behind_gradient is None and is_behind_gradient(owner.hold):
             self.behind_gradient = owner
-        self._names.add(keys_of(owner.hold))
+        names = keys_of(owner.hold)
+        self._names.add(names)
+        first, last = self.steps_by_key.get(names, (row.step, row.step))
+        self.steps_by_key[names] = min(first, row.step), max(last, row.step)
         self.keys.add(row.key)
         self.steps.add(row.step)
         self.objects_per_step += 1 / suspect.judged_steps
         self.is_judged_enough = self.is_judged_enough or suspect.judged_steps >= VERDICT_STEPS
 
-    def take_in(self, other: Group) -> None:
-        """What another holds is told with this from now on, and the other as one more holder."""
+    def take_in(self, other: Group, have_same_names: bool = False) -> None:
+        """What another holds is told with this from now on, and the other as one more holder; or as one more key on a path of the
+        same names."""
+        self.steps_by_key = {**other.steps_by_key, **self.steps_by_key}
         self.shared_with.append(other.owner()[1].hold)
         self.lines.update(other.lines)
         self.kinds.update(other.kinds)
@@ -82,7 +89,8 @@ class Group:
         self.owners = {**other.owners, **self.owners}
         self.keys |= other.keys
         self.steps |= other.steps
-        self._names |= other._names
+        if have_same_names:
+            self._names |= other._names
         self.objects_per_step += other.objects_per_step
         self.is_judged_enough = self.is_judged_enough or other.is_judged_enough
 
@@ -151,23 +159,38 @@ def join_gradients(groups: dict[Any, Group]) -> None:
     parts = [key for key, hold in holds.items() if is_behind_gradient(hold) and not is_kept_in_container(hold)]
     parts.sort(key=lambda key: -groups[key].bytes_per_step)
     for other in parts[1:]:
-        groups[parts[0]].take_in(groups.pop(other))
+        groups[parts[0]].take_in(groups.pop(other), have_same_names=True)
 
 
-def join_spread(groups: Iterable[Group], suspects: Iterable[Suspect]) -> None:
+def join_children(groups: dict[Any, Group]) -> None:
+    """Modules within one model of which none keeps enough to be told are told together, if all keep enough."""
+    by_model: dict[Any, list[Any]] = collections.defaultdict(list)
+    for key, group in groups.items():
+        if group.bytes_per_step < TOLERATED_BYTES and not group.belongs:
+            path = group.owner()[1].hold.path()
+            child = next((step for step in path if step.is_child), None)
+            if child is not None and child.parent is not None:
+                by_model[child.parent.edge()].append(key)
+    for keys in by_model.values():
+        keys.sort(key=lambda key: -groups[key].bytes_per_step)
+        if len(keys) > 1 and sum(groups[key].bytes_per_step for key in keys) >= TOLERATED_BYTES:
+            for other in keys[1:]:
+                groups[keys[0]].take_in(groups.pop(other))
+
+
+def join_spread(groups: dict[Any, Group], suspects: Iterable[Suspect]) -> None:
     """A line that leaves enough behind, of which no holder has enough alone, is told with the holder that has most: two readers
     of one queue share what they hold, each a part."""
-    groups = list(groups)
-    told = {place for group in groups if group.bytes_per_step >= TOLERATED_BYTES for place in group.lines}
+    told = {place for group in groups.values() if group.bytes_per_step >= TOLERATED_BYTES for place in group.lines}
     for suspect in suspects:
-        parts = [group for group in groups if suspect.place in group.lines and not group.belongs]
+        parts = [key for key, group in groups.items() if suspect.place in group.lines and not group.belongs]
         if suspect.place in told or len(parts) < 2:
             continue
-        parts.sort(key=lambda group: -group.bytes_per_step)
-        if sum(group.lines[suspect.place] for group in parts) >= TOLERATED_BYTES:
+        parts.sort(key=lambda key: -groups[key].bytes_per_step)
+        if sum(groups[key].lines[suspect.place] for key in parts) >= TOLERATED_BYTES:
             for other in parts[1:]:
-                parts[0].take_in(other)
-            told |= set(parts[0].lines)
+                groups[parts[0]].take_in(groups.pop(other))
+            told |= set(groups[parts[0]].lines)
 
 
 def finding_of(group: Group, others: list[Hold], step: int) -> Finding | None:
@@ -199,7 +222,7 @@ def finding_of(group: Group, others: list[Hold], step: int) -> Finding | None:
         is_note=bound_of(owner.hold) is not None,
         seen_at_step=step,
         phase=group.phases.most_common(1)[0][0],
-        first_step=min(group.steps),
+        steps_by_key=list(group.steps_by_key.values()),
     )
 
 
@@ -229,7 +252,8 @@ def add_nodes(named: list[Finding], found: Iterable[Finding]) -> None:
     for finding in found:
         known = told.get(finding.holder)
         # Of two keys of one dictionary each is told with what it holds.
-        if known is None or key_below(known) != key_below(finding):
+        keys = {key_below(one) for one in (known, finding) if one is not None} - {None}
+        if known is None or len(keys) > 1:
             named.append(finding)
         else:
             known.nodes_per_step += finding.objects_per_step

@@ -51,6 +51,8 @@ class Steps:
         framework: Any = None,
     ):
         self._framework = framework if framework is not None else importlib.import_module("torch")
+        # PyTorch's answer to whether it records a graph, and None.
+        self._is_tracing = getattr(getattr(self._framework, "_C", None), "_get_tracing_state", lambda: None)
         self.on_step, self.on_epoch = on_step, on_epoch
         self.on_pass_end, self.on_batch = on_pass_end, on_batch
         # Told before calls of modules, while they are counted.
@@ -93,6 +95,8 @@ class Steps:
         self._epoch_began = self._last_began = 0
         self._undo: list[Callable[[], None]] = []
         self._stop_counting_calls: Callable[[], None] | None = None
+        # Whether a backward within no other one was counted.
+        self._has_outermost = False
         self._stop_counting_backward: list[Callable[[], None]] = []
 
     @property
@@ -144,7 +148,8 @@ class Steps:
     def tick(self, rank: int, who: Any) -> None:
         """One of the things that may tell steps has happened. With several optimizers the first is the clock; one
         that ticks alone takes over."""
-        if rank < self.rank:
+        if rank < self.rank or self._is_tracing() is not None:
+            # What `torch.jit.trace` runs is no step of the program's.
             return
         if rank > self.rank > NOTHING:
             # Something better tells steps: this one has been counted already.
@@ -348,7 +353,9 @@ class Steps:
         def counted(*args: Any, **kwargs: Any) -> Any:
             is_outermost = task() == OUTSIDE
             result = backward(*args, **kwargs)
-            if is_outermost:
+            if is_outermost or not self._has_outermost:
+                # A loop may run wholly within another backward.
+                self._has_outermost = self._has_outermost or is_outermost
                 self._guarded(self._learnt, sys._getframe(1))
             return result
 

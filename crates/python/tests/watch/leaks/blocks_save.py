@@ -1,6 +1,6 @@
 """Each block of a model saves what it computed in a list of its own."""
 # kind: value
-# holder: local `model`._modules['blocks']._modules of main() -> dict of 4 -> .saved
+# holder: local `model`._modules['blocks']._modules of main()
 import torch
 
 

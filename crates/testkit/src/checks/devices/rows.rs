@@ -203,8 +203,8 @@ pub fn sums_of_equal_rows_agree_with_the_cpu(device: Device) -> Result<()> {
     Ok(())
 }
 
-/// Sums down columns: of a few long rows, and of so many that they are cut into parts, of which some
-/// have several rounds of rows and some none.
+/// Sums down columns: of a few long rows, and of so many that they are cut into parts, of which
+/// some have several rounds of rows and some none.
 pub fn sums_down_columns_agree_with_the_cpu(device: Device) -> Result<()> {
     for (rows, columns) in [(9, 70_000), (1000, 776), (20_001, 768), (70_000, 8)] {
         let x = drawn(rows, columns)?;

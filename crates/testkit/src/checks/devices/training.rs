@@ -140,8 +140,8 @@ fn spread(t: &Tensor) -> Result<Tensor> {
     Ok(copy)
 }
 
-/// A linear layer's gradients of weight and bias: of sizes that the library takes as they are and of
-/// others, of a bias alone, and of a batch of rows.
+/// A linear layer's gradients of weight and bias: of sizes that the library takes as they are and
+/// of others, of a bias alone, and of a batch of rows.
 pub fn gradients_of_linear_layers_agree_with_the_cpu(device: Device) -> Result<()> {
     let sizes = [[256, 64, 192], [64, 8, 16], [33, 7, 5], [1, 16, 16], [40, 1, 8], [24, 24, 1]];
     for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
