@@ -4,6 +4,7 @@ does what is due then."""
 
 from __future__ import annotations
 
+import bisect
 import collections
 import contextlib
 import functools
@@ -30,6 +31,8 @@ NOTHING, MODULE, BACKWARD, LOADER, OPTIMIZER, EXPLICIT = range(6)
 COUNTED_BY = (
     "nothing", "calls of a module", "calls of backward", "batches of a loader", "optimizer steps", "watch.step()",
 )  # fmt: skip
+# Passes whose ends are kept.
+MOST_PASSES = 1000
 # What PyTorch says of the backward that runs where none does.
 OUTSIDE = -1
 # As many ticks of others without one of the clock's own, and another takes over.
@@ -92,7 +95,9 @@ class Steps:
         self._clock_began = 0
         # What told steps before, and how many.
         self._told_before = (NOTHING, 0)
-        self._epoch_began = self._last_began = 0
+        self._epoch_began = 0
+        # The counts at which passes ended; of very many the earliest are told as one.
+        self._pass_ends: list[int] = []
         self._undo: list[Callable[[], None]] = []
         self._stop_counting_calls: Callable[[], None] | None = None
         # Whether a backward within no other one was counted.
@@ -200,16 +205,22 @@ class Steps:
         """The loaders' iterators that have given batches lately and still live."""
         return [loader() for loader in self._loaders]  # type: ignore[no-untyped-call]
 
-    @property
-    def pass_began(self) -> int:
-        """The step with which the latest pass began: the one that goes on, or the last that is complete."""
-        return self._epoch_began if self.count - self._epoch_began > 1 else self._last_began
+    def pass_of(self, step: int) -> int:
+        """Which pass a step belongs to, from 0; what is made after a pass is its own."""
+        return bisect.bisect_left(self._pass_ends, step)
+
+    def is_latest_pass(self, which: int) -> bool:
+        """Whether it goes on, or is the last that is complete."""
+        goes_on = self.count - self._epoch_began > 1
+        return which >= len(self._pass_ends) - (not goes_on)
 
     def epoch(self) -> None:
         """A pass is complete. One without steps (a validation set) is none."""
         if self.count - self._epoch_began < 2:
             return
-        self._last_began, self._epoch_began = self._epoch_began, self.count
+        self._epoch_began = self.count
+        self._pass_ends.append(self.count)
+        del self._pass_ends[:-MOST_PASSES]
         self.epochs += 1
         self.on_epoch()
 
