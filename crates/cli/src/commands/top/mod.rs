@@ -82,8 +82,8 @@ fn list() -> Result<()> {
     let found = answering();
     if found.is_empty() {
         println!(
-            "no program can be looked at. Start one with `plimsoll watch --live`, `plimsoll train` or\n\
-             `plimsoll run --live`, or call `plimsoll.serve_live()` in it."
+            "no program can be looked at. Start one with `plimsoll watch --live`,\n\
+             `plimsoll train` or `plimsoll run --live`, or call `plimsoll.serve_live()` in it."
         );
         return Ok(());
     }

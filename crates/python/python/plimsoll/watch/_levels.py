@@ -134,4 +134,4 @@ def meaning(names: set[str]) -> str:
         return "no more tensors live, but the allocator's free blocks do not fit what is asked for: fragmentation, or shapes that vary"
     if "peak" in names:
         return "what lives between steps does not grow, but the largest moment within a step does: longer inputs, or a longer graph"
-    return "the process grows; on the host that includes what is no tensor"
+    return "what is no tensor counts here too"
