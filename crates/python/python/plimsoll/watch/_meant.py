@@ -19,9 +19,9 @@ def may_be_meant(finding: Finding, steps: Steps) -> bool:
         return is_one
     if is_one:
         return _is_one_pass(finding, of_loader)
-    # Of several passes: each leaves what is under one name, or the latest alone is left.
+    # Of several passes: each leaves what is under one name, or the latest alone is left. Of what no window saw it is not known.
     passes = [(steps.pass_of(first), steps.pass_of(last)) for first, last in finding.steps_by_key]
-    if any(first != last for first, last in passes):
+    if not passes or any(first != last for first, last in passes):
         return False
     is_of_latest = all(steps.is_latest_pass(first) for first, _ in passes)
     return of_loader and _is_by_name(finding) or is_of_latest and _is_one_pass(finding, of_loader)
