@@ -28,16 +28,14 @@ from .watch._naming import (
     cycle_finding,
     finding_of,
     grouped,
-    join_children,
-    join_gradients,
-    join_spread,
+    join,
     longer_finding,
     nodes_finding,
 )
 from .watch._nodes import Nodes
 from .watch._others import others_of, others_of_nodes
 from .watch._errors import is_programs_own
-from .watch._render import finding_lines
+from .watch._render import NOT_COUNTED, finding_lines
 from .watch._steps import EXPLICIT, Steps
 from .watch._watch import LeakError
 
@@ -225,9 +223,7 @@ class LeakWatch(Decorator):
         if unknown and unknown_bytes * 2 >= TOLERATED_BYTES * max(suspect.judged_steps for suspect, _ in unknown):
             unknown = self._iterators.name(unknown, groups, self._census)
             self._libraries.name(self._name_cycles(unknown, step), groups, self._census)
-        join_gradients(groups)
-        join_spread(groups, self._suspects.values())
-        join_children(groups)
+        join(groups, self._suspects.values())
         self._found = []
         for group in groups.values():
             if group.bytes_per_step >= TOLERATED_BYTES:
@@ -318,7 +314,7 @@ class LeakWatch(Decorator):
             verb = "growing so far:" if not is_final else "grows" if finding in leaks else "note: grew"
             lines += finding_lines(finding, verb)
             if finding.is_note:
-                lines += ["    note     bounded, or gathered in one pass: not counted as a leak"]
+                lines += [f"    note     {NOT_COUNTED}"]
         least = WARM_UP_STEPS + SUSPECT_STEPS + SETTLE_STEPS
         if is_final and self.steps < least:
             lines += [f"  note: too few steps to judge; {least} are needed, or mark them with `step()`"]

@@ -12,7 +12,6 @@ from ._contained import Contained
 from ._findings import Owner
 from ._growth import PATIENCE, TOLERATED_BYTES
 from ._making import Making
-from ._naming import Copies
 from ._places import Place
 
 # Containers that are followed; those with the fewest bytes are dropped.
@@ -36,6 +35,16 @@ class _Look(NamedTuple):
     step: int
     bytes: int
     storages: int
+
+
+class Copies(NamedTuple):
+    """What a container that grows gains."""
+
+    place: Place | None
+    owner: Owner
+    bytes_per_step: float
+    storages_per_step: float
+    is_steady: bool
 
 
 class _Container:
@@ -118,8 +127,10 @@ class Copied:
 
     def is_emptied(self, making: Making, step: int) -> bool:
         """Whether the step that ended was noted and has made far fewer entries of a container that grows than it had."""
+        if making.noted[-1:] != [step - 1]:
+            return False
         growing = {known.place: known for known in self._known.values() if known.growth() is not None}
-        if not growing or making.noted[-1:] != [step - 1]:
+        if not growing:
             return False
         made = collections.Counter(row.place for row in list(making.rows.values()) if row.step == step - 1)
         return any(2 * made[place] < known.looks[-1].storages for place, known in growing.items())

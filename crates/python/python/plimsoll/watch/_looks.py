@@ -30,9 +30,7 @@ from ._naming import (
     cycle_finding,
     finding_of,
     grouped,
-    join_children,
-    join_gradients,
-    join_spread,
+    join,
     key_of,
     longer_finding,
     nodes_finding,
@@ -220,9 +218,7 @@ class Looks:
             self.snapshot = Snapshot(census, self.making.rows, step)
         groups, unknown = grouped(suspects.values(), census, excluded.keys())
         self._name_unknown(unknown, groups, census.is_complete, step)
-        join_gradients(groups)
-        join_spread(groups, suspects.values())
-        join_children(groups)
+        join(groups, suspects.values())
         is_cheap = took < SLOW_SECONDS
         named: list[Finding] = []
         for group in groups.values():

@@ -48,7 +48,7 @@ class Group:
         self.owners: dict[str, Owner] = {}
         self.keys: set[Any] = set()
         # In which what it keeps was made.
-        self.steps: set[int] = set()
+        self._steps: set[int] = set()
         # The first and last of them, for each key of a dictionary.
         self.steps_by_key: dict[tuple[str, ...], tuple[int, int]] = {}
         self._names: set[tuple[str, ...]] = set()
@@ -74,7 +74,7 @@ class Group:
         first, last = self.steps_by_key.get(names, (row.step, row.step))
         self.steps_by_key[names] = min(first, row.step), max(last, row.step)
         self.keys.add(row.key)
-        self.steps.add(row.step)
+        self._steps.add(row.step)
         self.objects_per_step += 1 / suspect.judged_steps
         self.is_judged_enough = self.is_judged_enough or suspect.judged_steps >= VERDICT_STEPS
 
@@ -88,7 +88,7 @@ class Group:
         self.phases.update(other.phases)
         self.owners = {**other.owners, **self.owners}
         self.keys |= other.keys
-        self.steps |= other.steps
+        self._steps |= other._steps
         if have_same_names:
             self._names |= other._names
         self.objects_per_step += other.objects_per_step
@@ -101,7 +101,7 @@ class Group:
 
     def is_carried(self, hold: Hold) -> bool:
         """Whether it was made in more steps than its containers have entries."""
-        return len(self.steps) > (entries_of(hold) or 0)
+        return len(self._steps) > (entries_of(hold) or 0)
 
     @property
     def bytes_per_step(self) -> float:
@@ -152,7 +152,14 @@ def grouped(
     return groups, unknown
 
 
-def join_gradients(groups: dict[Any, Group]) -> None:
+def join(groups: dict[Any, Group], suspects: Iterable[Suspect]) -> None:
+    """Joins what is told together although its holders differ."""
+    _join_gradients(groups)
+    _join_spread(groups, suspects)
+    _join_children(groups)
+
+
+def _join_gradients(groups: dict[Any, Group]) -> None:
     """What the graphs behind the gradients of modules hold is told together, with the gradient that holds most: they share it, and
     each parameter has one. What a container of the program's keeps is told apart."""
     holds = {key: group.owner()[1].hold for key, group in groups.items()}
@@ -162,7 +169,7 @@ def join_gradients(groups: dict[Any, Group]) -> None:
         groups[parts[0]].take_in(groups.pop(other), have_same_names=True)
 
 
-def join_children(groups: dict[Any, Group]) -> None:
+def _join_children(groups: dict[Any, Group]) -> None:
     """Modules within one model of which none keeps enough to be told are told together, if all keep enough."""
     by_model: dict[Any, list[Any]] = collections.defaultdict(list)
     for key, group in groups.items():
@@ -178,7 +185,7 @@ def join_children(groups: dict[Any, Group]) -> None:
                 groups[keys[0]].take_in(groups.pop(other))
 
 
-def join_spread(groups: dict[Any, Group], suspects: Iterable[Suspect]) -> None:
+def _join_spread(groups: dict[Any, Group], suspects: Iterable[Suspect]) -> None:
     """A line that leaves enough behind, of which no holder has enough alone, is told with the holder that has most: two readers
     of one queue share what they hold, each a part."""
     told = {place for group in groups.values() if group.bytes_per_step >= TOLERATED_BYTES for place in group.lines}
@@ -296,17 +303,8 @@ def unnamed_finding(suspect: Suspect, step: int) -> Finding:
     return _at(finding, suspect.place)
 
 
-class Copies(NamedTuple):
-    """A container that is made again in each step, with more in it every time."""
-
-    place: Any
-    owner: Owner
-    bytes_per_step: float
-    storages_per_step: float
-    is_steady: bool
-
-
-def copied_finding(growing: Copies, step: int) -> Finding:
+def copied_finding(growing: Any, step: int) -> Finding:
+    """Of a container that is made again in each step, with more in it every time."""
     finding = _of_holder(growing, growing.owner, growing.owner.kind, growing.storages_per_step, step)
     finding.cause, finding.remedy = COPIED
     return _at(finding, growing.place)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ._findings import Finding
 from ._levels import meaning
-from ._render import amount, levels_of, notes, size
+from ._render import NOT_COUNTED, amount, levels_of, notes, size
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b2733; --paper: #fbfaf7; --line: #d8d5cc; --bar: #3b7ea1; --bad: #b3402a; }
@@ -49,7 +49,7 @@ def _finding(finding: Finding, is_final: bool) -> str:
         *([("made in", escape(finding.phase))] if finding.phase else []),
         ("cause", escape(finding.cause)),
         ("remedy", escape(finding.remedy)),
-        *([("note", "bounded, or gathered in one pass: not counted as a leak")] if finding.is_note else []),
+        *([("note", NOT_COUNTED)] if finding.is_note else []),
     ]
     facts = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)
     heading = f"{says} {amount(finding)}"

@@ -15,6 +15,8 @@ from ._kinds import NODES
 from ._levels import meaning
 
 WIDTH = 80
+# What is said of a finding that is a note.
+NOT_COUNTED = "bounded, or gathered in one pass: not counted as a leak"
 # Steps that a run must have to be judged.
 LEAST_STEPS = WARM_UP_STEPS + SUSPECT_STEPS + SETTLE_STEPS
 
@@ -165,7 +167,7 @@ def text(session: Any, is_final: bool = True) -> str:
     for finding in rest:
         lines += finding_lines(finding, "note: grew" if is_final else "growing so far:")
         if finding.is_note:
-            lines += ["    note     bounded, or gathered in one pass: not counted as a leak"]
+            lines += [f"    note     {NOT_COUNTED}"]
     lines += _levels(session) + _phases(session)
     lines += _fillings(session)
     for note in notes(session, is_final):

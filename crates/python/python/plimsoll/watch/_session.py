@@ -236,7 +236,7 @@ class Session:
             if self.live is not None:
                 self.live.step_ended(step, lambda: self.looks.census(has_modules=True, must_be_whole=False))
         if has_looked and self.windows.are_single_steps and self.looks.copied.wants_window():
-            self.windows.ask()
+            self.windows.ask(step)
         is_open = self.windows.tick(step)
         if self.making.trouble:
             # Also where it was within a window, and the next one could be opened.

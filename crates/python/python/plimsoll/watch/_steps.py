@@ -95,7 +95,6 @@ class Steps:
         self._clock_began = 0
         # What told steps before, and how many.
         self._told_before = (NOTHING, 0)
-        self._epoch_began = 0
         # The counts at which passes ended; of very many the earliest are told as one.
         self._pass_ends: list[int] = []
         self._undo: list[Callable[[], None]] = []
@@ -205,6 +204,10 @@ class Steps:
         """The loaders' iterators that have given batches lately and still live."""
         return [loader() for loader in self._loaders]  # type: ignore[no-untyped-call]
 
+    @property
+    def _epoch_began(self) -> int:
+        return self._pass_ends[-1] if self._pass_ends else 0
+
     def pass_of(self, step: int) -> int:
         """Which pass a step belongs to, from 0; what is made after a pass is its own."""
         return bisect.bisect_left(self._pass_ends, step)
@@ -218,7 +221,6 @@ class Steps:
         """A pass is complete. One without steps (a validation set) is none."""
         if self.count - self._epoch_began < 2:
             return
-        self._epoch_began = self.count
         self._pass_ends.append(self.count)
         del self._pass_ends[:-MOST_PASSES]
         self.epochs += 1

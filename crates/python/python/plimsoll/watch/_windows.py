@@ -27,7 +27,8 @@ class Windows:
         self._pause = WINDOW_STEPS
         self._sampled: int | None = None
         self._hurried = 0
-        self._is_alarm = self._is_asked = False
+        # Whether the next is to be a whole one.
+        self._is_asked = False
         self._known: set[Place | None] = set()
 
     def begin_anew(self, step: int) -> None:
@@ -44,9 +45,11 @@ class Windows:
         """Whether the steady state has come, in which single steps are noted."""
         return self._pause == LONGEST_PAUSE
 
-    def ask(self) -> None:
-        """A whole window is wanted, after the one that is open."""
+    def ask(self, step: int) -> None:
+        """A whole window is wanted, now or after the one that is open."""
         self._is_asked = True
+        if not self.making.is_noting:
+            self.switch_at = step
 
     def is_due(self, step: int) -> bool:
         return step >= self.switch_at
@@ -60,23 +63,21 @@ class Windows:
             # Another thread has ended this step, which is not noted: the window is longer by it.
             self.switch_at = max(self.switch_at, step) + 1
             return True
-        if self._is_asked and not self.making.is_noting:
-            self.switch_at = step
         if step < self.switch_at:
             return True
         if self.making.is_noting:
             self.making.close()
             if self._is_rare_keeper_possible(step):
                 self._pause = WINDOW_STEPS
-            self.switch_at = step + self._pause
+            self.switch_at = step + (1 if self._is_asked else self._pause)
             self._pause = min(self._pause * 2, LONGEST_PAUSE)
             return True
         if not self.making.open():
             self.switch_at = step + WINDOW_STEPS
             return False
-        is_sample = self.are_single_steps and not self._is_alarm and not self._is_asked
+        is_sample = self.are_single_steps and not self._is_asked
         self._sampled = step if is_sample else None
-        self._is_alarm = self._is_asked = False
+        self._is_asked = False
         self.switch_at = step + (SAMPLE_STEPS if is_sample else WINDOW_STEPS)
         return True
 
@@ -96,7 +97,6 @@ class Windows:
         sampled, self._sampled = self._sampled, None
         stayed = {row.place for row in list(self.making.rows.values()) if row.step == sampled and row.is_alive()}
         if stayed:
-            self._is_alarm = True
-            self.switch_at = step
+            self.ask(step)
             self.alarmed = stayed - self._known
             self._known |= stayed
