@@ -442,8 +442,8 @@ template <typename C, typename W> __device__ void add_parts(i64 count, i64 lengt
 }
 
 #define LAYER_NORM(name, type, W)                                                                                          \
-  KERNEL(layer_norm_##name)(i64 rows, i64 length, f64 eps, const type *x, const W *weight, const W *bias, type *out,       \
-                            Compute<type>::number *mean, Compute<type>::number *rstd) {                                    \
+  KERNEL_BY(512, 2, layer_norm_##name)(i64 rows, i64 length, f64 eps, const type *x, const W *weight, const W *bias,       \
+                                       type *out, Compute<type>::number *mean, Compute<type>::number *rstd) {              \
     in_turn();                                                                                                             \
     forward<type, W, false>(rows, length, eps, x, x, out, weight, bias, out, mean, rstd);                                  \
   }                                                                                                                        \
