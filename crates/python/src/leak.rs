@@ -8,7 +8,9 @@ use plimsoll_tensor::memory::{self, GraphWalk, GrowthWatch, KeptLine};
 use pyo3::prelude::*;
 
 use crate::device::DeviceArg;
+use crate::node::PyNode;
 use crate::numpy::LentMemory;
+use crate::storage::PyStorage;
 use crate::tensor::{PyTensor, TensorObject};
 
 /// What tells a tensor's memory apart (`memory::block_of`).
@@ -31,8 +33,9 @@ struct PyGrowingLine {
     phase: String,
     judged_steps: u64,
     blocks: Vec<Kept>,
-    /// Of memory that is made of itself in each step: the bytes that each adds.
-    longer_by: Option<u64>,
+    /// Of memory that is made of itself in each step: the bytes and the objects that each adds, and
+    /// whether a container is copied.
+    rebuilt: Option<(u64, f64, bool)>,
 }
 
 impl From<KeptLine> for PyGrowingLine {
@@ -47,7 +50,7 @@ impl From<KeptLine> for PyGrowingLine {
             module: origin.module.to_string(),
             phase: origin.phase.to_string(),
             judged_steps: kept.judged_steps,
-            longer_by: kept.longer_by,
+            rebuilt: kept.rebuilt.map(|by| (by.bytes_per_step, by.objects_per_step, by.is_copied)),
             blocks: kept.blocks.iter().map(|of| (of.place, of.bytes, of.step)).collect(),
         }
     }
@@ -60,6 +63,11 @@ impl PyGrowthWatch {
     fn new(device: Option<DeviceArg>) -> PyGrowthWatch {
         let watch = GrowthWatch::new(device.map(|device| device.0));
         PyGrowthWatch(parking_lot::Mutex::new(watch))
+    }
+
+    /// Has new tensors registered, or not.
+    fn track_holders(&self, on: bool) {
+        self.0.lock().track_holders(on);
     }
 
     /// Ends a step; whether it is time to ask who holds what grows.
@@ -112,23 +120,25 @@ impl PyGraphWalk {
         let behind = self.0.lock().behind(&tensor.tensor(), &watch.0.lock());
         (behind.saved, behind.old_nodes)
     }
-}
 
-/// What tells the memory of a tensor apart, or of what an array has of one; None if it is not the
-/// runtime's own.
-#[pyfunction]
-fn _block_of(holder: &Bound<'_, PyAny>) -> PyResult<Option<Place>> {
-    match holder.cast::<LentMemory>() {
-        Ok(lent) => Ok(memory::block_of(lent.get().tensor())),
-        Err(_) => Ok(memory::block_of(&holder.cast::<PyTensor>()?.tensor())),
+    /// The same behind a node that is kept by itself, and of the node.
+    fn behind_node(&self, node: &PyNode, watch: &PyGrowthWatch) -> (Vec<Place>, u64) {
+        let behind = self.0.lock().behind_node(node.grad_fn(), &watch.0.lock());
+        (behind.saved, behind.old_nodes)
     }
 }
 
-/// Registers every tensor that is made from now on, or stops; whether it did before. Errors of
-/// running out of memory then name holders.
+/// What tells the memory of a tensor apart, of a storage, or of what an array has of a tensor; None
+/// if it is not the runtime's own.
 #[pyfunction]
-fn _track_holders(on: bool) -> bool {
-    memory::track_holders(on)
+fn _block_of(holder: &Bound<'_, PyAny>) -> PyResult<Option<Place>> {
+    if let Ok(lent) = holder.cast::<LentMemory>() {
+        return Ok(memory::block_of(lent.get().tensor()));
+    }
+    if let Ok(storage) = holder.cast::<PyStorage>() {
+        return Ok(memory::block_of(storage.get().tensor()));
+    }
+    Ok(memory::block_of(&holder.cast::<PyTensor>()?.tensor()))
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -136,6 +146,5 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyGrowingLine>()?;
     module.add_class::<PyGraphWalk>()?;
     module.add_class::<LentMemory>()?;
-    module.add_function(wrap_pyfunction!(_block_of, module)?)?;
-    module.add_function(wrap_pyfunction!(_track_holders, module)?)
+    module.add_function(wrap_pyfunction!(_block_of, module)?)
 }

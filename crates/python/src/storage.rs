@@ -16,6 +16,13 @@ use crate::tensor::PyTensor;
 #[pyclass(frozen, name = "UntypedStorage", module = "plimsoll")]
 pub(crate) struct PyStorage(Tensor);
 
+impl PyStorage {
+    /// A tensor on it.
+    pub(crate) fn tensor(&self) -> &Tensor {
+        &self.0
+    }
+}
+
 #[pymethods]
 impl PyStorage {
     /// Its size.

@@ -19,11 +19,7 @@ NOT_HERE = {
     "sparse_embedding": "there are no sparse tensors",
     "adjacencies": "there are no sparse tensors",
     "compressed_rows": "there are no sparse tensors",
-    "roots_of_graphs": "graphs are followed from tensors, not from nodes that are kept by themselves",
-    "storages_kept": "what a storage that is kept by itself holds is not asked",
     "jacobians": "there is no torch.func.jacrev",
-    "copied_history": "no storage of a container that is copied in each step outlives it",
-    "copied_with_deepcopy": "no storage of a container that is copied in each step outlives it",
     "ensemble_by_vmap": "there is no torch.func.vmap",
 }
 

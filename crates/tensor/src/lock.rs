@@ -4,6 +4,7 @@
 //! anyway.
 
 use std::ops::{Deref, DerefMut};
+use std::time::Duration;
 
 use plimsoll_memory::Holding;
 
@@ -63,6 +64,12 @@ impl ReentrantLock {
     pub(crate) fn lock(&self) -> ReentrantGuard<'_> {
         let holding = Holding::new();
         Held { guard: self.0.lock(), _holding: holding }
+    }
+
+    /// `None` if others have had it for so long.
+    pub(crate) fn try_lock_for(&self, time: Duration) -> Option<ReentrantGuard<'_>> {
+        let holding = Holding::new();
+        self.0.try_lock_for(time).map(|guard| Held { guard, _holding: holding })
     }
 }
 

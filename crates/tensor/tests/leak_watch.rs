@@ -1,12 +1,22 @@
 //! What `LeakWatch` says of loops that leak and of loops that do not: bytes, line, kind and holder,
 //! on the host and on the stand-in accelerator.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use plimsoll_memory::{Configuration, enter_module};
 use plimsoll_tensor::device::{self, StandIn, take_back};
 use plimsoll_tensor::memory::{Finding, GrowthKind, LeakReport, LeakWatch, causes};
 use plimsoll_tensor::*;
 
 const STEPS: usize = 24;
+
+/// A watch that looks has handles of all tensors for that long, so that their bytes are there
+/// longer: the tests count bytes one after the other.
+static BYTES: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    BYTES.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn host() -> Device {
     device::private_cpu(&Default::default()).expect("the host has memory")
@@ -70,16 +80,19 @@ fn results_with_graphs(device: Device) -> Result<()> {
 
 #[test]
 fn outputs_that_are_kept_keep_their_graphs() -> Result<()> {
+    let _alone = alone();
     results_with_graphs(host())
 }
 
 #[test]
 fn the_same_on_the_accelerator() -> Result<()> {
+    let _alone = alone();
     results_with_graphs(accelerator())
 }
 
 #[test]
 fn a_state_that_is_carried_on_keeps_the_graphs_of_all_steps() -> Result<()> {
+    let _alone = alone();
     let device = host();
     let weight = Tensor::ones(&[512], (DType::F32, device))?.requires_grad_(true)?;
     let mut state = Tensor::zeros(&[512], (DType::F32, device))?;
@@ -99,6 +112,7 @@ fn a_state_that_is_carried_on_keeps_the_graphs_of_all_steps() -> Result<()> {
 
 #[test]
 fn losses_kept_after_backward_keep_their_nodes() -> Result<()> {
+    let _alone = alone();
     let device = host();
     let weight = Tensor::ones(&[256], (DType::F32, device))?.requires_grad_(true)?;
     let mut losses = Vec::new();
@@ -121,6 +135,7 @@ fn losses_kept_after_backward_keep_their_nodes() -> Result<()> {
 
 #[test]
 fn values_and_slices_are_told_apart() -> Result<()> {
+    let _alone = alone();
     let device = host();
     let mut values = Vec::new();
     let made = line!() + 2;
@@ -149,6 +164,7 @@ fn values_and_slices_are_told_apart() -> Result<()> {
 
 #[test]
 fn kept_inputs_keep_their_gradients() -> Result<()> {
+    let _alone = alone();
     let device = host();
     let mut inputs = Vec::new();
     let made = line!() + 2;
@@ -171,6 +187,7 @@ fn kept_inputs_keep_their_gradients() -> Result<()> {
 
 #[test]
 fn gradients_that_are_kept_by_themselves_are_told_as_such() -> Result<()> {
+    let _alone = alone();
     let device = host();
     let weight = Tensor::ones(&[1024], (DType::F32, device))?.requires_grad_(true)?;
     let mut gradients = Vec::new();
@@ -186,6 +203,7 @@ fn gradients_that_are_kept_by_themselves_are_told_as_such() -> Result<()> {
 
 #[test]
 fn hooks_and_recipes_hold() -> Result<()> {
+    let _alone = alone();
     let device = host();
     let leaf = Tensor::ones(&[256], (DType::F32, device))?.requires_grad_(true)?;
     let mut made = 0;
@@ -214,13 +232,13 @@ fn hooks_and_recipes_hold() -> Result<()> {
     assert!(leak.held_by.starts_with("24 tensors made by exp at "), "{report}");
     drop(results);
     // What fills the device is told as it is.
-    memory::track_holders(true);
+    let watch = LeakWatch::on(device);
     let input = Tensor::from_slice(&[1.0f32; 1024], &[1024], device)?;
     let result = input.exp()?;
     assert!(take_back(&result, true), "how it was made is known");
     drop(input);
     let shares = memory::live_by_holder(device);
-    memory::track_holders(false);
+    drop(watch);
     assert_eq!((shares.len(), shares[0].bytes), (1, 4096), "{shares:?}");
     assert!(shares[0].held_by.starts_with("the recipe of a dropped tensor (exp"), "{shares:?}");
     Ok(())
@@ -233,6 +251,7 @@ fn spilling() -> Result<Device> {
 
 #[test]
 fn what_is_taken_away_is_held_as_before() -> Result<()> {
+    let _alone = alone();
     // Taken away at once, some steps later and brought home again, or not at all.
     let ways: [fn(usize) -> (bool, bool); 4] =
         [|_| (true, false), |_| (true, true), |at| (at % 3 == 0, at % 2 == 0), |_| (false, false)];
@@ -260,6 +279,7 @@ fn what_is_taken_away_is_held_as_before() -> Result<()> {
 
 #[test]
 fn a_small_result_that_was_dropped_counts_with_what_its_recipe_keeps() -> Result<()> {
+    let _alone = alone();
     let device = spilling()?;
     let mut sums = Vec::new();
     let report = watched(device, |_| {
@@ -277,6 +297,7 @@ fn a_small_result_that_was_dropped_counts_with_what_its_recipe_keeps() -> Result
 
 #[test]
 fn a_loop_that_keeps_nothing_has_no_verdict_where_memory_is_taken() -> Result<()> {
+    let _alone = alone();
     let device = spilling()?;
     let weight = Tensor::ones(&[1024], (DType::F32, device))?.requires_grad_(true)?;
     let report = watched(device, |_| {
@@ -292,6 +313,7 @@ fn a_loop_that_keeps_nothing_has_no_verdict_where_memory_is_taken() -> Result<()
 
 #[test]
 fn a_tensor_that_is_joined_with_itself_grows() -> Result<()> {
+    let _alone = alone();
     let device = host();
     let options = (DType::F32, device);
     let mut seen = Tensor::zeros(&[0, 64], options)?;
@@ -321,7 +343,67 @@ fn a_tensor_that_is_joined_with_itself_grows() -> Result<()> {
 }
 
 #[test]
+fn a_watch_that_ends_leaves_others_their_holders() -> Result<()> {
+    let _alone = alone();
+    let device = host();
+    let mut kept = Vec::new();
+    let mut other = Some(LeakWatch::on(host()));
+    let report = watched(device, |_| {
+        // The other began first, and ends before anything is made.
+        other.take();
+        kept.push(Tensor::zeros(&[1024], (DType::F32, device))?);
+        Ok(())
+    });
+    let leak = only(&report);
+    assert_eq!((leak.bytes_per_step, leak.kind), (4096, GrowthKind::Value), "{report}");
+    assert!(leak.held_by.starts_with("24 tensors made by zeros at "), "{report}");
+    Ok(())
+}
+
+#[test]
+fn a_container_that_is_copied_in_each_step_grows() -> Result<()> {
+    let _alone = alone();
+    let device = host();
+    let options = (DType::F32, device);
+    let mut seen: Vec<Tensor> = Vec::new();
+    let made = line!() + 2;
+    let report = watched(device, |_| {
+        seen = seen.iter().map(|one| one.clone_tensor()).collect::<Result<_>>()?;
+        seen.push(Tensor::ones(&[1024], options)?);
+        Ok(())
+    });
+    let leak = only(&report);
+    assert_eq!((leak.bytes_per_step, leak.objects_per_step), (4096, 1.0), "{report}");
+    assert_eq!((leak.line(), leak.cause), (here(made).as_str(), causes::COPIED));
+    assert!(leak.held_by.contains("tensors made by clone at "), "{report}");
+
+    // As many more in each step, but copies of what was made in it: lengths that rise.
+    let device = host();
+    let options = (DType::F32, device);
+    let mut batch: Vec<Tensor> = Vec::new();
+    let report = watched(device, |at| {
+        let inputs =
+            (0..=at).map(|_| Tensor::ones(&[1024], options)).collect::<Result<Vec<_>>>()?;
+        batch = inputs.iter().map(Tensor::clone_tensor).collect::<Result<_>>()?;
+        Ok(())
+    });
+    assert!(report.findings.is_empty(), "{report}");
+
+    // Copied in each step, and never more of them: averages of weights.
+    let device = host();
+    let mut averages = vec![Tensor::ones(&[1024], (DType::F32, device))?; 3];
+    let report = watched(device, |_| {
+        averages = averages.iter().map(Tensor::clone_tensor).collect::<Result<_>>()?;
+        Ok(())
+    });
+    assert!(report.findings.is_empty(), "{report}");
+    assert_eq!((seen.len(), batch.len(), averages.len()), (STEPS, STEPS, 3));
+    Ok(())
+}
+
+#[test]
 fn layers_that_are_added_grow_under_any_path() -> Result<()> {
+    let _alone = alone();
     let device = host();
     let mut layers = Vec::new();
     let made = line!() + 3;
@@ -339,6 +421,7 @@ fn layers_that_are_added_grow_under_any_path() -> Result<()> {
 
 #[test]
 fn models_that_are_made_again_are_parameters() -> Result<()> {
+    let _alone = alone();
     let device = host();
     let mut models = Vec::new();
     let report = watched(device, |_| {
@@ -351,6 +434,7 @@ fn models_that_are_made_again_are_parameters() -> Result<()> {
 
 #[test]
 fn clean_loops_have_no_verdict() -> Result<()> {
+    let _alone = alone();
     let device = host();
     let options = (DType::F32, device);
     let zeros = || Tensor::zeros(&[1024], options);
@@ -381,6 +465,7 @@ fn clean_loops_have_no_verdict() -> Result<()> {
 
 #[test]
 fn growth_is_told_while_it_goes_on_and_counts_at_the_end_only() -> Result<()> {
+    let _alone = alone();
     let device = host();
     let mut watch = LeakWatch::on(device);
     let mut kept = Vec::new();
@@ -403,6 +488,7 @@ fn growth_is_told_while_it_goes_on_and_counts_at_the_end_only() -> Result<()> {
 
 #[test]
 fn the_assertion_fails_with_the_finding() -> Result<()> {
+    let _alone = alone();
     let made = line!() + 4;
     let failed = std::panic::catch_unwind(|| {
         let mut kept = Vec::new();
@@ -414,31 +500,5 @@ fn the_assertion_fails_with_the_finding() -> Result<()> {
     let message = payload.downcast_ref::<String>().expect("a text");
     assert!(message.contains("grows 16.00 KiB a step (1 storage)"), "{message}");
     assert!(message.contains(&here(made)), "{message}");
-    assert!(!memory::track_holders(false), "the registry is as it was");
-    Ok(())
-}
-
-#[test]
-fn running_out_of_memory_names_holders_while_they_are_tracked() -> Result<()> {
-    let device = host();
-    memory::set_limit(device, Some(4 << 20));
-    let asked = |device: Device| Tensor::zeros(&[2 << 20], (DType::F32, device)).unwrap_err();
-    assert!(!asked(device).to_string().contains("held by"));
-    memory::track_holders(true);
-    let weight = Tensor::ones(&[1 << 16], (DType::F32, device))?.requires_grad_(true)?;
-    let kept: Vec<Tensor> = (0..4).map(|_| weight.exp()?.sum()).collect::<Result<_>>()?;
-    let error = asked(device);
-    memory::track_holders(false);
-    let text = error.to_string();
-    assert!(error.is_out_of_memory() && text.starts_with("zeros: out of memory on "), "{text}");
-    let holder = text.lines().find(|line| line.trim_start().starts_with("held by")).expect("told");
-    assert!(
-        holder.contains("1.00 MiB in 8 blocks, activation kept by a graph: 4 tensors"),
-        "{text}"
-    );
-    assert!(holder.contains("made by sum at ") && holder.contains(file!()), "{text}");
-    let report = error.detail::<memory::OutOfMemory>().expect("the report is there still");
-    assert_eq!(report.requested_bytes, 8 << 20);
-    drop(kept);
     Ok(())
 }

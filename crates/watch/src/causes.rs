@@ -96,6 +96,14 @@ pub const LONGER: Cause = Cause {
              (`seen[-1000:].clone()`), or start again each epoch.",
 };
 
+/// A container is copied, entries and all.
+pub const COPIED: Cause = Cause {
+    name: "a container is copied in each step, with more in it every time",
+    remedy: "Keep what you need of each step (a number, or a host copy), bound the container, or clear \
+             it each epoch. Of a metric that keeps lists call `update()` in each step, which copies \
+             nothing, and `reset()` after an epoch.",
+};
+
 /// Nobody that is known holds it.
 pub const LIBRARY: Cause = Cause {
     name: "something that the program does not hold by name keeps values",
@@ -103,7 +111,7 @@ pub const LIBRARY: Cause = Cause {
 };
 
 /// Every cause.
-pub const ALL: [Cause; 14] = [
+pub const ALL: [Cause; 15] = [
     LOSS,
     STATE,
     RESULTS,
@@ -117,5 +125,6 @@ pub const ALL: [Cause; 14] = [
     SLICES,
     VALUES,
     LONGER,
+    COPIED,
     LIBRARY,
 ];

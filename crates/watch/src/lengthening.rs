@@ -1,6 +1,7 @@
-//! Lines whose memory is made of itself in each step, longer every time: `seen = cat([seen, x])`.
-//! One lives at a time, so nothing outlives its steps, and [`Growth`](crate::Growth) sees nothing
-//! stay. Told by how long the newest is, and by who hears that it was joined with an older one.
+//! Lines whose memory is made of itself in each step, longer every time: `seen = cat([seen, x])`,
+//! or a list that is copied, entries and all. What one step made lives at a time, so nothing
+//! outlives its steps, and [`Growth`](crate::Growth) sees nothing stay. Told by how long the newest
+//! is, and by who hears that it was made of an older one.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -13,12 +14,14 @@ use crate::growth::{
 const MOST_LINES: usize = 64;
 
 /// A line that makes its memory of itself, longer each time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Longer<L> {
     /// The line.
     pub line: L,
     /// Bytes that each step adds, on average.
     pub bytes_per_step: u64,
+    /// Objects that each step adds.
+    pub objects_per_step: f64,
     /// Steps in which it was heard to be made of an older one.
     pub judged_steps: u64,
 }
@@ -37,15 +40,23 @@ pub struct Lengthening<L> {
     lines: HashMap<L, Line>,
 }
 
+/// What a line had made in a step.
+#[derive(Clone, Copy, Debug)]
+struct Made {
+    step: u64,
+    bytes: u64,
+    objects: u64,
+}
+
 #[derive(Clone, Debug)]
 struct Line {
-    /// Step and bytes of the first since it was begun anew, and of the newest.
-    first: (u64, u64),
-    newest: (u64, u64),
+    /// The first since it was begun anew, and the newest.
+    first: Made,
+    newest: Made,
     /// How often the newest was longer than the one before.
     rises: u64,
     /// How often it was heard to be made of the one before.
-    joined: u64,
+    rebuilt: u64,
     /// The most bytes that it has had before it was begun anew.
     most_before: u64,
 }
@@ -63,7 +74,7 @@ impl<L: Copy + Eq + Hash + Ord> Lengthening<L> {
         self.lines.clear();
     }
 
-    /// Looks at what lives of lines that join: of each the newest.
+    /// Looks at what lives of lines that join or copy: of each the newest.
     ///
     /// ```
     /// use plimsoll_watch::{Alive, Lengthening};
@@ -72,7 +83,7 @@ impl<L: Copy + Eq + Hash + Ord> Lengthening<L> {
     ///     let newest = Alive { line: "train.rs:9", step, bytes: 2048 * step, objects: 1 };
     ///     lengthening.look(&[newest]);
     ///     if lengthening.is_possible("train.rs:9") {
-    ///         lengthening.joined("train.rs:9"); // in the step after the look
+    ///         lengthening.rebuilt("train.rs:9"); // in the step after the look
     ///     }
     /// }
     /// assert_eq!(lengthening.growing(10)[0].bytes_per_step, 2048);
@@ -80,11 +91,11 @@ impl<L: Copy + Eq + Hash + Ord> Lengthening<L> {
     pub fn look(&mut self, newest: &[Alive<L>]) {
         for (line, of) in &mut self.lines {
             if !newest.iter().any(|row| row.line == *line) {
-                of.begin_anew((of.newest.0, 0));
+                of.begin_anew(Made { bytes: 0, objects: 0, ..of.newest });
             }
         }
         for row in newest.iter().filter(|row| row.step >= self.warm_until) {
-            let now = (row.step, row.bytes);
+            let now = Made { step: row.step, bytes: row.bytes, objects: row.objects };
             if let Some(line) = self.lines.get_mut(&row.line) {
                 line.go_on(now);
             } else if self.lines.len() < MOST_LINES {
@@ -99,23 +110,27 @@ impl<L: Copy + Eq + Hash + Ord> Lengthening<L> {
     }
 
     /// The line was heard to be made of what was its newest at the last look.
-    pub fn joined(&mut self, line: L) {
+    pub fn rebuilt(&mut self, line: L) {
         if let Some(line) = self.lines.get_mut(&line) {
-            line.joined += 1;
+            line.rebuilt += 1;
         }
     }
 
     /// The lines that grow, after `step` steps, the fastest first.
     pub fn growing(&self, step: u64) -> Vec<Longer<L>> {
         let found = self.lines.iter().filter_map(|(line, of)| {
-            let bytes_per_step = of.bytes_per_step();
-            let goes_on = 3 * (step.saturating_sub(of.newest.0)) <= step - of.first.0.min(step) + 3;
-            let is_long = of.newest.1 > PATIENCE * of.most_before;
-            let grows = of.joined >= SUSPECT_STEPS && bytes_per_step >= TOLERATED_BYTES;
+            let (first, newest) = (of.first, of.newest);
+            let steps = (newest.step - first.step).max(1);
+            let bytes_per_step = (newest.bytes - first.bytes) / steps;
+            let goes_on = 3 * step.saturating_sub(newest.step) <= step - first.step.min(step) + 3;
+            let is_long = newest.bytes > PATIENCE * of.most_before;
+            let grows = of.rebuilt >= SUSPECT_STEPS && bytes_per_step >= TOLERATED_BYTES;
             (grows && goes_on && is_long).then_some(Longer {
                 line: *line,
                 bytes_per_step,
-                judged_steps: of.joined,
+                objects_per_step: newest.objects.saturating_sub(first.objects) as f64
+                    / steps as f64,
+                judged_steps: of.rebuilt,
             })
         });
         let mut found: Vec<Longer<L>> = found.collect();
@@ -125,27 +140,23 @@ impl<L: Copy + Eq + Hash + Ord> Lengthening<L> {
 }
 
 impl Line {
-    fn new(first: (u64, u64)) -> Line {
-        Line { first, newest: first, rises: 0, joined: 0, most_before: 0 }
+    fn new(first: Made) -> Line {
+        Line { first, newest: first, rises: 0, rebuilt: 0, most_before: 0 }
     }
 
-    fn go_on(&mut self, now: (u64, u64)) {
-        if now.1 < self.newest.1 {
+    fn go_on(&mut self, now: Made) {
+        if now.bytes < self.newest.bytes {
             self.begin_anew(now);
-        } else if now.1 > self.newest.1 {
+        } else if now.bytes > self.newest.bytes {
             self.rises += 1;
             self.newest = now;
         }
     }
 
     /// A sentence is complete, an episode over.
-    fn begin_anew(&mut self, now: (u64, u64)) {
-        let most_before = self.most_before.max(self.newest.1);
+    fn begin_anew(&mut self, now: Made) {
+        let most_before = self.most_before.max(self.newest.bytes);
         *self = Line { most_before, ..Line::new(now) };
-    }
-
-    fn bytes_per_step(&self) -> u64 {
-        (self.newest.1 - self.first.1) / (self.newest.0 - self.first.0).max(1)
     }
 }
 
@@ -160,7 +171,7 @@ mod tests {
         let mut told = Vec::new();
         for step in 1..=steps {
             if lengthening.is_possible("a") && joins(step) {
-                lengthening.joined("a");
+                lengthening.rebuilt("a");
             }
             let row = Alive { line: "a", step: step - 1, bytes: bytes(step), objects: 1 };
             lengthening.look(if bytes(step) > 0 { std::slice::from_ref(&row) } else { &[] });

@@ -9,7 +9,7 @@ import types
 from typing import Any, NamedTuple
 
 from . import nn
-from ._plimsoll import Tensor, _block_of, _GraphWalk, _GrowthWatch, _LentMemory, _origin
+from ._plimsoll import Node, Tensor, UntypedStorage, _block_of, _GraphWalk, _GrowthWatch, _LentMemory, _origin
 from .watch import _kinds as kinds
 from .watch._findings import Owner, as_container, edge_of_graph, kind_of, owner_of_graphs, preference
 from .watch._holders import MOST_ENTRIES, Hold, Walk
@@ -63,7 +63,9 @@ class Census:
         self._slices = Slices(self.owners)
         self._growth, self._graphs = growth, _GraphWalk()
         self._tensors: list[tuple[Tensor, Hold]] = []
-        self._lent: list[tuple[_LentMemory, Hold]] = []
+        # Storages that are kept by themselves and what arrays have of tensors, and nodes.
+        self._memories: list[tuple[UntypedStorage | _LentMemory, Hold]] = []
+        self._roots: list[tuple[Node, Hold]] = []
         self._walk = Walk(skip, skip_edges or set(), self._on_object)
         try:
             self._walk.user_globals()
@@ -81,14 +83,17 @@ class Census:
         finally:
             self.is_complete = self._walk.is_complete
             self._tensors.clear()
-            self._lent.clear()
+            self._memories.clear()
+            self._roots.clear()
             self._walk.close()
 
     def _on_object(self, value: Any, hold: Hold) -> bool:
-        if type(value) is _LentMemory:
-            # What an array has of a tensor: the tensor's own memory.
-            self._lent.append((value, hold))
+        if type(value) in (_LentMemory, UntypedStorage):
+            self._memories.append((value, hold))
             return True
+        if issubclass(type(value), Node):
+            self._roots.append((value, hold))
+            return False
         if not issubclass(type(value), Tensor):
             return False
         self._tensors.append((value, hold))
@@ -103,15 +108,18 @@ class Census:
         self._walk.run()
         for tensor, hold in self._tensors:
             self._own_tensor(tensor, hold)
-        for lent, hold in self._lent:
-            place = _block_of(lent)
+        for memory, hold in self._memories:
+            place = _block_of(memory)
             if place is not None:
                 self.owners.setdefault(place, Owner(kinds.VALUE, hold, False))
         # A loss is made anew in each step; who holds a graph for longer is named before it.
-        graphs = [(tensor, hold) for tensor, hold in self._tensors if tensor.grad_fn is not None]
+        graphs: list[tuple[Tensor | Node, Hold]] = [
+            (tensor, hold) for tensor, hold in self._tensors if tensor.grad_fn is not None
+        ]
         graphs += self._gradients_with_graphs()
-        for tensor, hold in sorted(graphs, key=_preference):
-            self._own_graph(tensor, hold)
+        graphs += self._roots
+        for root, hold in sorted(graphs, key=_preference):
+            self._own_graph(root, hold)
 
     def _gradients_with_graphs(self) -> list[tuple[Tensor, Hold]]:
         """The gradients to which `backward(create_graph=True)` has left a graph."""
@@ -144,11 +152,16 @@ class Census:
             of = kinds.GRADIENT_OF_PARAMETER if is_parameter else kinds.GRADIENT_OF_INPUT
             self._own(gradient, of, Hold(hold, "grad"))
 
-    def _own_graph(self, tensor: Tensor, hold: Hold) -> None:
-        root = tensor.grad_fn
-        graph = Hold(hold, "graph", "", root.name() if root is not None else "")
-        is_scalar = tensor.dim() == 0
-        saved, old = self._graphs.behind(tensor, self._growth)
+    def _own_graph(self, root: Tensor | Node, hold: Hold) -> None:
+        """What a tensor's node leads to, or a node that is kept by itself."""
+        if isinstance(root, Tensor):
+            tensor, node = root, root.grad_fn
+            saved, old = self._graphs.behind(root, self._growth)
+        else:
+            tensor, node = None, root
+            saved, old = self._graphs.behind_node(root, self._growth)
+        graph = Hold(hold, "graph", "", node.name() if node is not None else "")
+        is_scalar = tensor is not None and tensor.dim() == 0
         for place in saved:
             self.owners.setdefault(place, Owner(kinds.ACTIVATION, graph, is_scalar))
         if old:
@@ -156,8 +169,8 @@ class Census:
             longest = max((step.size for step in hold.path() if step.how == "entry"), default=0)
             edge = edge_of_graph(hold)
             before, other, places = self.nodes.get(edge, (0, None, []))
-            own = _block_of(tensor)
-            made = _origin(tensor)
+            own = _block_of(tensor) if tensor is not None else None
+            made = _origin(tensor) if tensor is not None else None
             if own is not None and made is not None and len(places) < 64:
                 places.append(own)
                 self.roots[own] = BookRow(own, 0, 0, BookPlace(made[0], made[1]))
@@ -170,6 +183,9 @@ def _gradient(tensor: Tensor) -> Tensor | None:
     return tensor.grad if tensor.requires_grad and (tensor.is_leaf or tensor.retains_grad) else None
 
 
-def _preference(found: tuple[Tensor, Hold]) -> tuple[int, int]:
-    tensor, hold = found
-    return preference(hold, tensor.dim() == 0, tensor.grad_fn._sequence_nr() if tensor.grad_fn is not None else 0)
+def _preference(found: tuple[Tensor | Node, Hold]) -> tuple[int, int]:
+    root, hold = found
+    node = root.grad_fn if isinstance(root, Tensor) else root
+    # A variable for a node is made anew as a loss is.
+    is_scalar = not isinstance(root, Tensor) or root.dim() == 0
+    return preference(hold, is_scalar, node._sequence_nr() if node is not None else 0)

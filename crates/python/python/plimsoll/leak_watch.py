@@ -12,19 +12,21 @@ import weakref
 from typing import Any, Iterable
 
 from ._leak_census import BookPlace, BookRow, Census
-from ._plimsoll import Tensor, _block_of, _GrowthWatch, _track_holders
+from ._plimsoll import Tensor, _block_of, _GrowthWatch
 from .watch import _kinds as kinds
 from .watch._cycles import describe, held_by_cycles, without_collections
 from .watch._decorator import Decorator
 from .watch._excluded import Excluded
-from .watch._findings import Finding, object_of
+from .watch._findings import Finding, as_container, object_of
 from .watch._growth import SETTLE_STEPS, SUSPECT_STEPS, TOLERATED_BYTES, VERDICT_STEPS, WARM_UP_STEPS, Suspect
 from .watch._meant import may_be_meant
 from .watch._naming import (
+    Copies,
     Iterators,
     Libraries,
     Longer,
     add_nodes,
+    copied_finding,
     cycle_finding,
     finding_of,
     grouped,
@@ -80,8 +82,8 @@ class LeakWatch(Decorator):
         self._libraries = Libraries()
         self._iterators = Iterators()
         self._suspects: dict[BookPlace, Suspect] = {}
-        # Lines whose memory is made of itself in each step, longer every time.
-        self._longer: dict[BookPlace, Any] = {}
+        # Lines whose memory is made of itself in each step, more every time.
+        self._rebuilt: dict[BookPlace, Any] = {}
         self._nodes = Nodes()
         self._collections = 0
         self._is_paused = False
@@ -95,9 +97,10 @@ class LeakWatch(Decorator):
         if self.is_running:
             raise RuntimeError("the watch is on already")
         self._begin()
-        self._was_tracking = _track_holders(True)
         self._growth = _GrowthWatch(self.device)
         self._steps = Steps(self._step_ended, _nothing, _nothing, _nothing, sys.modules[__package__])
+        self._steps.on_due = self._due
+        self._steps.end_step = self._growth.step
         self._steps.start()
         self.is_running = True
         return self
@@ -105,7 +108,7 @@ class LeakWatch(Decorator):
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         self.is_running = False
         self._steps.stop()
-        _track_holders(self._was_tracking)
+        self._growth.track_holders(False)
         try:
             self._finish()
         except Exception as trouble:
@@ -138,14 +141,14 @@ class LeakWatch(Decorator):
         if self.is_running and not self._is_paused:
             self._is_paused = True
             self._steps.stop()
-            _track_holders(self._was_tracking)
+            self._growth.track_holders(False)
 
     def resume(self) -> None:
         """Goes on after `pause`."""
         if self.is_running and self._is_paused:
             self._is_paused = False
             self._steps.start()
-            _track_holders(True)
+            self._growth.track_holders(True)
 
     @property
     def steps(self) -> int:
@@ -166,16 +169,32 @@ class LeakWatch(Decorator):
             elif self._found:
                 self._let_go()
         except Exception as error:  # the program goes on whatever happens here
-            if is_programs_own(error):
-                raise
-            self.trouble = f"the watch stopped at step {self.steps}: {type(error).__name__}: {error}"
+            self._stop_by(error)
+        self._hasten()
+
+    def _due(self) -> None:
+        """The same where the books have ended the step and ask for a look."""
+        try:
+            self._look()
+        except Exception as error:
+            self._stop_by(error)
+        self._hasten()
+
+    def _hasten(self) -> None:
+        """Has the books alone end steps while nothing is found."""
+        self._steps.end_step = None if self._found or self.trouble else self._growth.step
+
+    def _stop_by(self, error: Exception) -> None:
+        if is_programs_own(error):
+            raise error
+        self.trouble = f"the watch stopped at step {self.steps}: {type(error).__name__}: {error}"
 
     def _read(self) -> None:
-        self._suspects, self._longer = {}, {}
+        self._suspects, self._rebuilt = {}, {}
         for kept in self._growth.kept():
             place = BookPlace(kept.file or "", kept.line, kept.function, kept.phase == "backward")
-            if kept.longer_by is not None:
-                self._longer[place] = kept
+            if kept.rebuilt is not None:
+                self._rebuilt[place] = kept
                 continue
             rows = [BookRow(key, count, step, place) for key, count, step in kept.blocks]
             known = self._suspects.get(place)
@@ -189,7 +208,7 @@ class LeakWatch(Decorator):
     def _let_go(self) -> None:
         """Forgets findings of lines that no longer grow."""
         self._read()
-        held = {str(place) for place in (*self._suspects, *self._longer)}
+        held = {str(place) for place in (*self._suspects, *self._rebuilt)}
         self._found = [
             finding
             for finding in self._found
@@ -236,20 +255,26 @@ class LeakWatch(Decorator):
             nodes.append(nodes_finding(growing, others, step))
         add_nodes(self._found, nodes)
         holders = {finding.holder for finding in self._found}
-        self._found += [finding for finding in self._longer_found(census, step) if finding.holder not in holders]
+        self._found += [finding for finding in self._rebuilt_found(census, step) if finding.holder not in holders]
         for finding in self._found:
             self.first_told.setdefault(finding.line + finding.kind, step)
         took = time.thread_time() - began
         # Only what is slow must come rarely: a line that begins to grow is looked at at once.
         self._growth.named(took if took > SLOW_SECONDS else 0.0)
 
-    def _longer_found(self, census: Census, step: int) -> list[Finding]:
+    def _rebuilt_found(self, census: Census, step: int) -> list[Finding]:
         found = []
-        for place, kept in self._longer.items():
+        for place, kept in self._rebuilt.items():
             owner = next((census.owners[key] for key, _, _ in kept.blocks if key in census.owners), None)
-            if owner is not None:
-                is_steady = kept.judged_steps >= VERDICT_STEPS
-                found.append(longer_finding(Longer(place, owner, kept.longer_by, is_steady), step))
+            if owner is None:
+                continue
+            is_steady = kept.judged_steps >= VERDICT_STEPS
+            each, objects, is_copied = kept.rebuilt
+            if is_copied:
+                owner = owner._replace(hold=as_container(owner.hold))
+                found.append(copied_finding(Copies(place, owner, each, objects, is_steady), step))
+            else:
+                found.append(longer_finding(Longer(place, owner, each, is_steady), step))
         return found
 
     def _excluded_keys(self) -> set[Any]:
@@ -284,7 +309,7 @@ class LeakWatch(Decorator):
 
     def _finish(self) -> None:
         self._let_go()
-        judged = (*self._suspects.items(), *self._longer.items())
+        judged = (*self._suspects.items(), *self._rebuilt.items())
         enough = {str(place) for place, grows in judged if grows.judged_steps >= VERDICT_STEPS}
         for finding in self._found:
             finding.is_verdict = finding.is_verdict or any(line in enough for line in finding.lines)

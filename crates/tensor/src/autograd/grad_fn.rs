@@ -45,6 +45,14 @@ impl GradFn {
         GradFn(Edge::Node(node.clone(), 0))
     }
 
+    /// The operation's node; none for a leaf's.
+    pub(crate) fn node(&self) -> Option<&Arc<Node>> {
+        match &self.0 {
+            Edge::Node(node, _) => Some(node),
+            Edge::Leaf(_) => None,
+        }
+    }
+
     /// The same node without keeping it alive; none for a leaf's.
     pub fn downgrade(&self) -> Option<WeakGradFn> {
         match &self.0 {

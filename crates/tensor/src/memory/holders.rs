@@ -78,9 +78,10 @@ struct HookHold {
     origin: OriginId,
 }
 
-/// Registers every tensor that is made from now on, or stops; returns whether it did before.
-/// [`holders`] knows registered tensors, and what can be reached from them; so do
+/// Registers every tensor that is made from now on, or stops; returns whether it was switched on
+/// before. [`holders`] knows registered tensors, and what can be reached from them; so do
 /// [`live_by_holder`](super::live_by_holder) and, while it is on, errors of running out of memory.
+/// A [`LeakWatch`](super::LeakWatch) has tensors registered too, as long as it lives.
 ///
 /// ```
 /// use plimsoll_tensor::{DType, Tensor, memory, memory::HolderKind};
@@ -99,9 +100,16 @@ pub fn track_holders(on: bool) -> bool {
     registry::switch(on)
 }
 
+/// Has every tensor registered as long as what it returns lives.
+pub(super) fn tracked_holders() -> registry::User {
+    registry::name_holders_by(super::leak::shares::with_holders);
+    registry::User::new()
+}
+
 /// Who keeps the bytes of `tensor` alive, by kind. The tensor itself is among them, as a handle or
 /// a view. Moves nothing; what other threads do meanwhile may or may not be seen.
 pub fn holders(tensor: &Tensor) -> Vec<Holder> {
+    let _alone = registry::look_alone();
     let storage = tensor.storage();
     let (tensors, mut found) = living(storage);
     for other in &tensors {

@@ -23,7 +23,7 @@ use crate::device;
 pub use holders::{Holder, HolderKind, holders, track_holders};
 pub use leak::LeakWatch;
 pub use leak::graph_walk::{BehindTensor, GraphWalk, block_of};
-pub use leak::growth_watch::{GrowthWatch, KeptBlock, KeptLine};
+pub use leak::growth_watch::{GrowthWatch, KeptBlock, KeptLine, Rebuilt};
 pub use leak::shares::{HolderShare, live_by_holder};
 pub use monitor::{MemoryMonitor, MemoryPeak, MemorySample, MemorySeries};
 pub use plimsoll_watch::{Finding, GrowthKind, LeakReport, causes};

@@ -12,6 +12,7 @@ from ._contained import Contained
 from ._findings import Owner
 from ._growth import PATIENCE, TOLERATED_BYTES
 from ._making import Making
+from ._naming import Copies
 from ._places import Place
 
 # Containers that are followed; those with the fewest bytes are dropped.
@@ -35,16 +36,6 @@ class _Look(NamedTuple):
     step: int
     bytes: int
     storages: int
-
-
-class Copies(NamedTuple):
-    """What a container that grows gains."""
-
-    place: Place | None
-    owner: Owner
-    bytes_per_step: float
-    storages_per_step: float
-    is_steady: bool
 
 
 class _Container:

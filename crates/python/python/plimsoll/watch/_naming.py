@@ -303,7 +303,17 @@ def unnamed_finding(suspect: Suspect, step: int) -> Finding:
     return _at(finding, suspect.place)
 
 
-def copied_finding(growing: Any, step: int) -> Finding:
+class Copies(NamedTuple):
+    """What a container that is copied in each step gains."""
+
+    place: Any
+    owner: Owner
+    bytes_per_step: float
+    storages_per_step: float
+    is_steady: bool
+
+
+def copied_finding(growing: Copies, step: int) -> Finding:
     """Of a container that is made again in each step, with more in it every time."""
     finding = _of_holder(growing, growing.owner, growing.owner.kind, growing.storages_per_step, step)
     finding.cause, finding.remedy = COPIED

@@ -62,6 +62,10 @@ class Steps:
         self.on_call: Callable[[], None] = lambda: None
         # Told in threads that learn beside the one whose steps count.
         self.on_step_elsewhere: Callable[[], None] = lambda: None
+        # Ends a step of the clock's optimizer in place of `on_step` where it is set, and answers whether `on_due` is to be told:
+        # for who must know of each one, at the least cost.
+        self.end_step: Callable[[], bool] | None = None
+        self.on_due: Callable[[], None] = lambda: None
         # Is told what goes wrong here; without it that is raised.
         self.on_trouble: Callable[[Exception], None] | None = None
         # Whether gradients have been computed: values are gathered beside learning then, not by a
@@ -237,6 +241,11 @@ class Steps:
                 if self.count + 1 < self.quiet_until:
                     self.count += 1
                     self._others = 0
+                elif self.end_step is not None:
+                    self.count += 1
+                    self._others = 0
+                    if self.end_step():
+                        self.on_due()
                 else:
                     self.tick(OPTIMIZER, self._clock)
             else:

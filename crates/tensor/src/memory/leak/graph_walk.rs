@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::growth_watch::GrowthWatch;
-use crate::Tensor;
 use crate::autograd::node::Node;
+use crate::{GradFn, Tensor};
 
 /// What tells a tensor's memory apart: a number for its arena and the address of its block, or, on
 /// a device that takes memory back, 0 and a number that stays wherever the bytes go. `None` if they
@@ -54,13 +54,33 @@ impl GraphWalk {
     /// # Ok::<(), plimsoll_tensor::Error>(())
     /// ```
     pub fn behind(&mut self, tensor: &Tensor, watch: &GrowthWatch) -> BehindTensor {
-        let mut behind = BehindTensor::default();
-        if let (_, _, Some(root)) = tensor.try_place_in_graph() {
-            self.follow(&root, &mut |node| {
-                behind.old_nodes += u64::from(watch.is_old_node(node.sequence()));
-                node.each_saved(&mut |storage| behind.saved.extend(storage.watch_key()));
-            });
+        match tensor.try_place_in_graph() {
+            (_, _, Some(root)) => self.behind_root(&root, watch),
+            _ => BehindTensor::default(),
         }
+    }
+
+    /// The same behind a node that is kept by itself, and of the node.
+    ///
+    /// ```
+    /// use plimsoll_tensor::memory::{GraphWalk, GrowthWatch, block_of};
+    /// use plimsoll_tensor::{DType, Tensor};
+    /// let watch = GrowthWatch::new(None);
+    /// let y = Tensor::ones(&[4], DType::F32)?.requires_grad_(true)?.exp()?;
+    /// let node = y.sum()?.grad_fn().unwrap();
+    /// assert_eq!(GraphWalk::default().behind_node(&node, &watch).saved, [block_of(&y).unwrap()]);
+    /// # Ok::<(), plimsoll_tensor::Error>(())
+    /// ```
+    pub fn behind_node(&mut self, node: &GradFn, watch: &GrowthWatch) -> BehindTensor {
+        node.node().map_or_else(BehindTensor::default, |root| self.behind_root(root, watch))
+    }
+
+    fn behind_root(&mut self, root: &Arc<Node>, watch: &GrowthWatch) -> BehindTensor {
+        let mut behind = BehindTensor::default();
+        self.follow(root, &mut |node| {
+            behind.old_nodes += u64::from(watch.is_old_node(node.sequence()));
+            node.each_saved(&mut |storage| behind.saved.extend(storage.watch_key()));
+        });
         behind
     }
 

@@ -9,16 +9,18 @@ use plimsoll_core::Device;
 use plimsoll_memory::{Arena, BlockUse, Kind, OriginId, next_step};
 use plimsoll_watch::{Alive, Growth, Lengthening, Longer, Marks, SETTLE_STEPS, Suspect};
 
-use super::joins::{Hearing, joins};
+use super::super::holders::tracked_holders;
 use super::line_growth::LineGrowth;
 use super::movable::Movable;
+use super::rebuilds::{Hearing, copies, rebuilds};
 use crate::autograd::node::Node;
 use crate::storage::Storage;
+use crate::tensor::registry;
 
 /// Steps in which the books are read at each end; later as often as its cost allows.
 const EAGER_STEPS: u64 = 32;
 /// The share of the time that reading the books may take, and that naming holders may.
-const LOOK_SHARE: u32 = 100;
+const LOOK_SHARE: u32 = 200;
 const NAME_SHARE: u32 = 50;
 /// The first step at which holders are looked for although no line is suspect: graphs that are kept
 /// may hold hardly any bytes. Then again when the run is longer by half.
@@ -61,18 +63,32 @@ pub struct KeptLine {
     pub judged_steps: u64,
     /// Whether that is long enough for a verdict.
     pub is_verdict: bool,
-    /// The blocks that stay of the judged steps; of one that is made of itself the newest alone.
+    /// The blocks that stay of the judged steps; of one that is made of itself one of the newest.
     pub blocks: Vec<KeptBlock>,
-    /// Of a line that makes its memory of itself in each step, longer every time: the bytes that
-    /// each adds.
-    pub longer_by: Option<u64>,
+    /// Of a line that makes its memory of itself in each step, more every time.
+    pub rebuilt: Option<Rebuilt>,
+}
+
+/// What a line that makes its memory of itself adds in each step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Rebuilt {
+    /// Bytes a step.
+    pub bytes_per_step: u64,
+    /// Tensors a step: none where one becomes longer.
+    pub objects_per_step: f64,
+    /// Whether it copies what it had, as where a container is copied, and does not join it.
+    pub is_copied: bool,
 }
 
 /// Reads the books at the end of each step and knows which lines grow. The layer below
-/// [`LeakWatch`](super::LeakWatch), for those who name holders themselves.
+/// [`LeakWatch`](super::LeakWatch), for those who name holders themselves. New tensors are
+/// registered as long as it lives, unless it is told otherwise
+/// ([`track_holders`](GrowthWatch::track_holders)).
 #[derive(Debug)]
 pub struct GrowthWatch {
     device: Option<Device>,
+    tracked: Option<registry::User>,
     steps: u64,
     /// From the process's steps, which blocks carry, to the watch's.
     marks: Marks,
@@ -101,6 +117,7 @@ impl GrowthWatch {
     pub fn new(device: Option<Device>) -> GrowthWatch {
         let mut watch = GrowthWatch {
             device,
+            tracked: Some(tracked_holders()),
             steps: 0,
             marks: Marks::default(),
             node_marks: Marks::default(),
@@ -120,6 +137,11 @@ impl GrowthWatch {
         };
         watch.begin_step();
         watch
+    }
+
+    /// Has new tensors registered, or not: what other watches want stays so.
+    pub fn track_holders(&mut self, on: bool) {
+        self.tracked = on.then(tracked_holders);
     }
 
     fn begin_step(&mut self) {
@@ -170,7 +192,7 @@ impl GrowthWatch {
             .collect();
         self.suspects = self.growth.judge(&alive, self.steps);
         self.line_suspects = self.lines.judge(&alive, self.steps, &self.suspects);
-        self.look_at_joins(&alive);
+        self.look_at_rebuilds(&alive);
         self.looks.took(began);
     }
 
@@ -182,11 +204,11 @@ impl GrowthWatch {
         self.blocks.extend(movable.blocks(self.device, &self.storage_marks));
     }
 
-    /// Follows lines that join tensors, of which one lives at a time, and hears whether they join
-    /// it with itself.
-    fn look_at_joins(&mut self, alive: &[Alive<OriginId>]) {
+    /// Follows lines that join or copy tensors, of which what one step made lives at a time, and
+    /// hears whether they make it of what they had.
+    fn look_at_rebuilds(&mut self, alive: &[Alive<OriginId>]) {
         let mut newest: HashMap<OriginId, (Alive<OriginId>, usize)> = HashMap::new();
-        for row in alive.iter().filter(|row| joins(row.line.get().operation)) {
+        for row in alive.iter().filter(|row| rebuilds(row.line.get().operation)) {
             let known = newest.entry(row.line).or_insert((*row, 0));
             known.1 += 1;
             if row.step > known.0.step {
@@ -198,7 +220,7 @@ impl GrowthWatch {
             newest.into_values().filter(|(_, rows)| *rows <= 2).map(|(row, _)| row).collect();
         if let Some(hearing) = &self.hearing {
             let lines = hearing.turn(HashMap::new());
-            lines.into_iter().for_each(|line| self.lengthening.joined(line));
+            lines.into_iter().for_each(|line| self.lengthening.rebuilt(line));
         }
         self.lengthening.look(&newest);
         let wanted: Vec<Alive<OriginId>> =
@@ -220,6 +242,11 @@ impl GrowthWatch {
             Some(device) => vec![super::super::arena(device)],
             None => super::super::arenas(),
         }
+    }
+
+    /// Whether a device is one of those that are watched.
+    pub(super) fn is_of_watched(&self, device: Device) -> bool {
+        self.device.is_none_or(|watched| watched == device)
     }
 
     fn is_naming_due(&mut self) -> bool {
@@ -276,7 +303,11 @@ impl GrowthWatch {
                     judged_steps: one.judged_steps,
                     is_verdict: one.is_verdict(),
                     blocks: newest.map(KeptBlock::from).into_iter().collect(),
-                    longer_by: Some(one.bytes_per_step),
+                    rebuilt: Some(Rebuilt {
+                        bytes_per_step: one.bytes_per_step,
+                        objects_per_step: one.objects_per_step,
+                        is_copied: copies(one.line.get().operation),
+                    }),
                 }
             })
             .collect();
@@ -317,7 +348,7 @@ fn kept_of(
         judged_steps: suspect.judged_steps,
         is_verdict: suspect.is_verdict(),
         blocks: Vec::new(),
-        longer_by: None,
+        rebuilt: None,
     };
     let mut lines: Vec<KeptLine> = suspects.iter().map(kept).collect();
     let at: HashMap<OriginId, usize> =

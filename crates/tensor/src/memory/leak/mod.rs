@@ -5,11 +5,11 @@
 
 pub(crate) mod graph_walk;
 pub(crate) mod growth_watch;
-mod joins;
 mod line_growth;
 mod movable;
 mod naming;
 pub(crate) mod ownership;
+mod rebuilds;
 pub(crate) mod shares;
 
 use std::collections::HashSet;
@@ -30,8 +30,9 @@ use ownership::Ownership;
 /// longer than the same line has kept anything that it let go of. The first three steps are not
 /// judged, and ten are needed before anything is said. A list that is cleared each epoch is no leak
 /// then, nor is a buffer that is full; gradients and state that come late are none either. A tensor
-/// that is joined with itself in each step, longer every time, grows too. Memory that was taken
-/// away, spilled to the host or dropped with a recipe, counts with the bytes that it would have.
+/// that is joined with itself in each step, longer every time, grows too, and so does a container
+/// that is copied in each step, with more in it every time. Memory that was taken away, spilled to
+/// the host or dropped with a recipe, counts with the bytes that it would have.
 ///
 /// While it lives, every new tensor is registered ([`track_holders`](super::track_holders)), so
 /// that holders can be named, and the process's step counts on with each [`LeakWatch::step`].
@@ -61,7 +62,6 @@ pub struct LeakWatch {
     watch: GrowthWatch,
     nodes: Growth<OriginId>,
     found: Vec<Named>,
-    was_tracking: bool,
     tells: bool,
 }
 
@@ -82,7 +82,6 @@ impl LeakWatch {
             watch: GrowthWatch::new(device),
             nodes: Growth::default(),
             found: Vec::new(),
-            was_tracking: super::track_holders(true),
             tells: false,
         }
     }
@@ -196,13 +195,13 @@ impl Drop for LeakWatch {
                 let _ = write!(std::io::stderr(), "{report}");
             }
         }
-        super::track_holders(self.was_tracking);
     }
 }
 
 /// Fails a test if something grows from step to step, with the finding as its message. Either runs
 /// a block as often as told, a step each, or ends a [`LeakWatch`](crate::memory::LeakWatch) that
-/// has watched a loop.
+/// has watched a loop. What other threads' tensors grow by counts too: tests that run side by side
+/// watch a device of their own each ([`LeakWatch::on`](crate::memory::LeakWatch::on)).
 ///
 /// ```
 /// use plimsoll_tensor::{DType, Tensor, assert_no_leak, memory::LeakWatch};

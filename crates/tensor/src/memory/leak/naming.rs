@@ -121,8 +121,8 @@ pub(super) fn findings(
     let nobody = Owner::apart(Root::Nobody);
     let mut named: Vec<Named> = Vec::new();
     for line in watch.kept() {
-        if line.longer_by.is_some() {
-            named.extend(longer_named(&line, ownership));
+        if line.rebuilt.is_some() {
+            named.extend(rebuilt_named(&line, ownership));
             continue;
         }
         let is_of_many = watch.is_of_many_modules(line.origin);
@@ -165,13 +165,18 @@ pub(super) fn findings(
     named
 }
 
-/// A tensor that is made of itself, longer each time.
-fn longer_named(line: &KeptLine, ownership: &Ownership) -> Option<Named> {
+/// A tensor that is made of itself, longer each time, or a container that is copied.
+fn rebuilt_named(line: &KeptLine, ownership: &Ownership) -> Option<Named> {
     let owner = ownership.owners.get(&line.blocks.first()?.place)?;
     let held_by = owner.words(ownership.tensors_at(owner.root));
-    let mut finding = Finding::new(owner.kind, causes::LONGER, held_by);
-    finding.bytes_per_step = line.longer_by?;
-    finding.objects_per_step = 1.0;
+    let rebuilt = line.rebuilt?;
+    let (cause, objects) = match rebuilt.is_copied {
+        true => (causes::COPIED, rebuilt.objects_per_step),
+        false => (causes::LONGER, 1.0),
+    };
+    let mut finding = Finding::new(owner.kind, cause, held_by);
+    finding.bytes_per_step = rebuilt.bytes_per_step;
+    finding.objects_per_step = objects;
     finding.is_verdict = line.is_verdict;
     finding.module = line.origin.get().module.to_string();
     finding.lines = places(std::iter::once(line.origin));
@@ -198,7 +203,7 @@ fn growing_nodes(
     growth: &mut Growth<OriginId>,
 ) -> Vec<Named> {
     let mut rows: HashMap<(OriginId, u64), u64> = HashMap::new();
-    for graph in graphs {
+    for graph in graphs.iter().filter(|graph| watch.is_of_watched(graph.device)) {
         for sequence in &graph.sequences {
             *rows.entry((graph.origin, watch.step_of_node(*sequence))).or_default() += 1;
         }

@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
+use plimsoll_core::Device;
 use plimsoll_memory::{OriginId, Phase};
 use plimsoll_watch::GrowthKind;
 
@@ -76,6 +77,7 @@ pub(crate) struct Owner {
 /// A tensor that leads to nodes of graphs, and the places of those in the order of creation.
 pub(crate) struct GraphRoot {
     pub(crate) owner: Owner,
+    pub(crate) device: Device,
     pub(crate) origin: OriginId,
     pub(crate) sequences: Vec<u64>,
 }
@@ -96,8 +98,9 @@ struct Seen {
 }
 
 impl Ownership {
-    /// Looks now. Waits for nobody, so that it may run where memory has run out.
+    /// Looks now. Waits for nobody but another look, so that it may run where memory has run out.
     pub(crate) fn look() -> Ownership {
+        let _alone = registry::look_alone();
         let mut seen: Vec<Seen> = registry::living().into_iter().map(Seen::new).collect();
         mark_those_of_program(&mut seen);
         let mut ownership = Ownership { owners: HashMap::new(), graphs: Vec::new() };
@@ -176,7 +179,8 @@ impl Ownership {
         });
         if !sequences.is_empty() {
             let origin = one.tensor.storage().origin_if_free().unwrap_or(OriginId::UNKNOWN);
-            self.graphs.push(GraphRoot { owner, origin, sequences });
+            let device = one.tensor.device();
+            self.graphs.push(GraphRoot { owner, device, origin, sequences });
         }
     }
 
