@@ -65,9 +65,14 @@ impl PyGrowthWatch {
         PyGrowthWatch(parking_lot::Mutex::new(watch))
     }
 
-    /// Has new tensors registered, or not.
-    fn track_holders(&self, on: bool) {
-        self.0.lock().track_holders(on);
+    /// Has new tensors registered and operations heard, or not.
+    fn attend(&self, on: bool) {
+        self.0.lock().attend(on);
+    }
+
+    /// Whether a device is one of those that are watched.
+    fn watches(&self, device: DeviceArg) -> bool {
+        self.0.lock().watches(device.0)
     }
 
     /// Ends a step; whether it is time to ask who holds what grows.

@@ -2,9 +2,12 @@
 is what to drop."""
 
 import contextvars
+import copy
 import inspect
+import queue
 import subprocess
 import sys
+import threading
 
 import plimsoll
 import pytest
@@ -330,3 +333,145 @@ def test_watches_one_within_another_leave_backward_as_it_was():
                 optimizer.zero_grad()
         assert (outer.steps, inner.steps) == (12, 12)
         assert vars(plimsoll.Tensor)["backward"] is method and plimsoll.autograd.backward is function
+
+
+def learner():
+    """A step of a small model by an optimizer; gives its output."""
+    model = plimsoll.nn.Linear(64, 64)
+    optimizer = plimsoll.optim.SGD(model.parameters(), lr=0.01)
+
+    def step():
+        out = model(plimsoll.randn(16, 64))
+        optimizer.zero_grad()
+        out.square().mean().backward()
+        optimizer.step()
+        return out.detach()
+
+    return step
+
+
+@pytest.mark.parametrize("count", [12, 13, 15, 18, 20, 21])
+def test_a_short_run_has_a_verdict_and_one_beginning(count):
+    step, kept = learner(), []
+    with plimsoll.LeakWatch() as watch:
+        for _ in range(count):
+            kept.append(step())
+    (leak,) = watch.verdicts
+    assert leak.bytes_per_step == 4096 and "`kept`" in leak.held_by
+    assert watch.steps == count
+
+
+def test_a_look_of_one_thread_leaves_the_clock_where_it_is():
+    step, other, kept = learner(), learner(), []
+    asked, done = queue.Queue(), queue.Queue()
+    looks = []
+
+    def run():
+        while asked.get():
+            for _ in range(100):
+                other()
+            done.put(True)
+
+    class Watch(plimsoll.LeakWatch):
+        def _look(self):
+            super()._look()
+            looks.append(threading.current_thread())
+            if len(looks) == 2:
+                asked.put(True)
+                done.get(timeout=60)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    with Watch() as watch:
+        for _ in range(40):
+            kept.append(step())
+    asked.put(False)
+    thread.join()
+    assert watch.steps == 40 and len(looks) > 2 and set(looks) == {threading.main_thread()}
+    assert len(watch.verdicts) == 1
+
+
+def copied_lists(count):
+    """Loops that copy a list in each step, with more in it every time, by name."""
+
+    def clone(kept):
+        return [x.clone() for x in kept]
+
+    def by_dtype(kept):
+        return [x.to(plimsoll.float64) if x.dtype == plimsoll.float32 else x.to(plimsoll.float32) for x in kept]
+
+    def by_layout(kept):
+        return [x.t().contiguous() for x in kept]
+
+    def in_a_tuple(kept):
+        return tuple(copy.deepcopy(kept))
+
+    for copies in (clone, by_dtype, by_layout, in_a_tuple):
+
+        def loop(copies=copies):
+            step, kept = learner(), []
+            for at in range(count):
+                kept = copies(kept)
+                kept = type(kept)([*kept, step() if at % 2 else step().double().float()])
+
+        yield copies.__name__, loop
+
+
+@pytest.mark.parametrize("name, loop", list(copied_lists(60)))
+def test_a_container_that_is_copied_in_each_step_grows(name, loop):
+    with plimsoll.LeakWatch() as watch:
+        loop()
+    (leak,) = watch.verdicts
+    assert leak.cause == "a container is copied in each step, with more in it every time", watch.text()
+    assert leak.bytes_per_step > 1024 and "kept" in leak.held_by
+
+
+def test_copies_of_what_is_made_in_the_step_are_none_of_what_was_there():
+    # More of them in each step, where the copies of the step before have been.
+    step, cache = learner(), []
+    with plimsoll.LeakWatch() as watch:
+        for at in range(60):
+            step()
+            cache.clear()
+            for _ in range(at + 1):
+                x = plimsoll.randn(16, 64)
+                cache.append(x.clone())
+    assert not watch.findings, watch.text()
+
+
+def test_casts_of_many_modules_leave_room_for_a_line_that_joins():
+    class Cast(plimsoll.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = plimsoll.nn.Parameter(plimsoll.randn(8, 8) / 8)
+
+        def forward(self, x):
+            return x @ self.weight.to(plimsoll.float64)
+
+    model = plimsoll.nn.Sequential(*[Cast() for _ in range(80)])
+    optimizer = plimsoll.optim.SGD(model.parameters(), lr=0.001)
+    seen = plimsoll.zeros(0, 1024)
+    with plimsoll.LeakWatch() as watch:
+        for at in range(60):
+            optimizer.zero_grad()
+            model(plimsoll.randn(4, 8, dtype=plimsoll.float64)).square().mean().backward()
+            optimizer.step()
+            if at > 10:
+                seen = plimsoll.cat([seen, plimsoll.ones(1, 1024)])
+    (leak,) = watch.verdicts
+    assert leak.bytes_per_step == 4096 and "`seen`" in leak.held_by
+
+
+def test_graphs_on_another_device_are_not_counted():
+    kept = []
+    with plimsoll.LeakWatch("cpu") as watch, plimsoll.LeakWatch("meta") as other:
+        for _ in range(40):
+            x = plimsoll.ones(2, device="meta").requires_grad_(True)
+            for _ in range(30):
+                x = x + 1
+            kept.append(x)
+            watch.step()
+            other.step()
+    assert not watch.findings
+    (leak,) = other.verdicts
+    assert leak.kind == "graph nodes on the host" and "`kept`" in leak.held_by

@@ -3,7 +3,7 @@
 //! outlives its steps, and [`Growth`](crate::Growth) sees nothing stay. Told by how long the newest
 //! is, and by who hears that it was made of an older one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
 use crate::growth::{
@@ -11,7 +11,7 @@ use crate::growth::{
 };
 
 /// Lines that are followed.
-const MOST_LINES: usize = 64;
+const MOST_LINES: usize = 1024;
 
 /// A line that makes its memory of itself, longer each time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,8 +55,9 @@ struct Line {
     newest: Made,
     /// How often the newest was longer than the one before.
     rises: u64,
-    /// How often it was heard to be made of the one before.
+    /// How often it was heard to be made of the one before, and whether it ever was.
     rebuilt: u64,
+    was_rebuilt: bool,
     /// The most bytes that it has had before it was begun anew.
     most_before: u64,
 }
@@ -89,10 +90,11 @@ impl<L: Copy + Eq + Hash + Ord> Lengthening<L> {
     /// assert_eq!(lengthening.growing(10)[0].bytes_per_step, 2048);
     /// ```
     pub fn look(&mut self, newest: &[Alive<L>]) {
-        for (line, of) in &mut self.lines {
-            if !newest.iter().any(|row| row.line == *line) {
-                of.begin_anew(Made { bytes: 0, objects: 0, ..of.newest });
-            }
+        let present: HashSet<L> = newest.iter().map(|row| row.line).collect();
+        // What was never made of itself may give its place to others.
+        self.lines.retain(|line, of| present.contains(line) || of.was_rebuilt);
+        for (_, of) in self.lines.iter_mut().filter(|(line, _)| !present.contains(line)) {
+            of.begin_anew(Made { bytes: 0, objects: 0, ..of.newest });
         }
         for row in newest.iter().filter(|row| row.step >= self.warm_until) {
             let now = Made { step: row.step, bytes: row.bytes, objects: row.objects };
@@ -113,6 +115,7 @@ impl<L: Copy + Eq + Hash + Ord> Lengthening<L> {
     pub fn rebuilt(&mut self, line: L) {
         if let Some(line) = self.lines.get_mut(&line) {
             line.rebuilt += 1;
+            line.was_rebuilt = true;
         }
     }
 
@@ -141,7 +144,7 @@ impl<L: Copy + Eq + Hash + Ord> Lengthening<L> {
 
 impl Line {
     fn new(first: Made) -> Line {
-        Line { first, newest: first, rises: 0, rebuilt: 0, most_before: 0 }
+        Line { first, newest: first, rises: 0, rebuilt: 0, was_rebuilt: false, most_before: 0 }
     }
 
     fn go_on(&mut self, now: Made) {
@@ -156,7 +159,7 @@ impl Line {
     /// A sentence is complete, an episode over.
     fn begin_anew(&mut self, now: Made) {
         let most_before = self.most_before.max(self.newest.bytes);
-        *self = Line { most_before, ..Line::new(now) };
+        *self = Line { most_before, was_rebuilt: self.was_rebuilt, ..Line::new(now) };
     }
 }
 

@@ -164,7 +164,7 @@ class Census:
         is_scalar = tensor is not None and tensor.dim() == 0
         for place in saved:
             self.owners.setdefault(place, Owner(kinds.ACTIVATION, graph, is_scalar))
-        if old:
+        if old and (tensor is None or self._growth.watches(tensor.device)):
             # Of a very long container only the latest entries were visited.
             longest = max((step.size for step in hold.path() if step.how == "entry"), default=0)
             edge = edge_of_graph(hold)

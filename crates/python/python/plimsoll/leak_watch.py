@@ -4,6 +4,7 @@ step, so growth is exact and costs little (`_GrowthWatch`, in Rust); who holds i
 
 from __future__ import annotations
 
+import collections
 import gc
 import json
 import sys
@@ -108,7 +109,7 @@ class LeakWatch(Decorator):
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         self.is_running = False
         self._steps.stop()
-        self._growth.track_holders(False)
+        self._growth.attend(False)
         try:
             self._finish()
         except Exception as trouble:
@@ -141,14 +142,14 @@ class LeakWatch(Decorator):
         if self.is_running and not self._is_paused:
             self._is_paused = True
             self._steps.stop()
-            self._growth.track_holders(False)
+            self._growth.attend(False)
 
     def resume(self) -> None:
         """Goes on after `pause`."""
         if self.is_running and self._is_paused:
             self._is_paused = False
             self._steps.start()
-            self._growth.track_holders(True)
+            self._growth.attend(True)
 
     @property
     def steps(self) -> int:
@@ -174,6 +175,8 @@ class LeakWatch(Decorator):
 
     def _due(self) -> None:
         """The same where the books have ended the step and ask for a look."""
+        if not self.is_running:
+            return
         try:
             self._look()
         except Exception as error:
@@ -265,9 +268,12 @@ class LeakWatch(Decorator):
     def _rebuilt_found(self, census: Census, step: int) -> list[Finding]:
         found = []
         for place, kept in self._rebuilt.items():
-            owner = next((census.owners[key] for key, _, _ in kept.blocks if key in census.owners), None)
-            if owner is None:
+            found_owners = [census.owners[key] for key, _, _ in kept.blocks if key in census.owners]
+            if not found_owners:
                 continue
+            # Entries of one container share a hold: the one that has most of them is told.
+            most = collections.Counter(id(owner.hold) for owner in found_owners).most_common(1)[0][0]
+            owner = next(owner for owner in found_owners if id(owner.hold) == most)
             is_steady = kept.judged_steps >= VERDICT_STEPS
             each, objects, is_copied = kept.rebuilt
             if is_copied:

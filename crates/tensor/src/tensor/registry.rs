@@ -20,8 +20,9 @@ static TENSORS: Mutex<List> =
 /// Who looks at the registered tensors has handles of its own of all of them, and counts those of
 /// others: one thread at a time.
 static LOOKING: ReentrantLock = ReentrantLock::new();
-/// No look takes as long.
-const LONGEST_LOOK: Duration = Duration::from_millis(500);
+/// A look that waits for longer goes on: where another hangs, or takes as long, it is better to
+/// take that one's handles for the program's than to wait.
+const LONGEST_WAIT: Duration = Duration::from_millis(500);
 
 /// How an error of running out of memory comes to name holders: `memory/` knows them, which comes
 /// after storages.
@@ -101,10 +102,10 @@ pub(super) fn add(tensor: &Tensor) {
     newest.push(tensor.downgrade());
 }
 
-/// Keeps other threads from looking until it is dropped. Where one hangs, nobody waits for it.
+/// Keeps other threads from looking until it is dropped, unless they have waited for long.
 #[must_use = "others look again when this is dropped"]
 pub(crate) fn look_alone() -> Option<ReentrantGuard<'static>> {
-    LOOKING.try_lock_for(LONGEST_LOOK)
+    LOOKING.try_lock_for(LONGEST_WAIT)
 }
 
 /// Every registered tensor that lives. What is told by how many handles it has is asked alone

@@ -63,7 +63,7 @@ class Steps:
         # Told in threads that learn beside the one whose steps count.
         self.on_step_elsewhere: Callable[[], None] = lambda: None
         # Ends a step of the clock's optimizer in place of `on_step` where it is set, and answers whether `on_due` is to be told:
-        # for who must know of each one, at the least cost.
+        # for who must know of each one, at the least cost. The first step of a new clock is told to `on_step` all the same.
         self.end_step: Callable[[], bool] | None = None
         self.on_due: Callable[[], None] = lambda: None
         # Is told what goes wrong here; without it that is raised.
@@ -175,11 +175,15 @@ class Steps:
         self.count += 1
         is_new, self._is_new = self._is_new, False
         if is_new or self.count >= self.quiet_until:
-            self._is_in_watch = True
-            try:
-                self.on_step(is_new)
-            finally:
-                self._is_in_watch = False
+            self._in_watch(self.on_step, is_new)
+
+    def _in_watch(self, work: Callable[..., None], *arguments: Any) -> None:
+        """Other threads' steps do not make them the clock meanwhile."""
+        self._is_in_watch = True
+        try:
+            work(*arguments)
+        finally:
+            self._is_in_watch = False
 
     def _take_over(self, rank: int, who: Any) -> None:
         self._is_new = self.rank > NOTHING
@@ -241,11 +245,11 @@ class Steps:
                 if self.count + 1 < self.quiet_until:
                     self.count += 1
                     self._others = 0
-                elif self.end_step is not None:
+                elif self.end_step is not None and not self._is_new:
                     self.count += 1
                     self._others = 0
                     if self.end_step():
-                        self.on_due()
+                        self._in_watch(self.on_due)
                 else:
                     self.tick(OPTIMIZER, self._clock)
             else:

@@ -22,6 +22,8 @@ const EAGER_STEPS: u64 = 32;
 /// The share of the time that reading the books may take, and that naming holders may.
 const LOOK_SHARE: u32 = 200;
 const NAME_SHARE: u32 = 50;
+/// Blocks of a line that makes its memory of itself that are asked for their holders.
+const MOST_REBUILT: usize = 1000;
 /// The first step at which holders are looked for although no line is suspect: graphs that are kept
 /// may hold hardly any bytes. Then again when the run is longer by half.
 const FIRST_NAMING: u64 = 10;
@@ -63,7 +65,7 @@ pub struct KeptLine {
     pub judged_steps: u64,
     /// Whether that is long enough for a verdict.
     pub is_verdict: bool,
-    /// The blocks that stay of the judged steps; of one that is made of itself one of the newest.
+    /// The blocks that stay of the judged steps; of one that is made of itself the newest.
     pub blocks: Vec<KeptBlock>,
     /// Of a line that makes its memory of itself in each step, more every time.
     pub rebuilt: Option<Rebuilt>,
@@ -83,8 +85,7 @@ pub struct Rebuilt {
 
 /// Reads the books at the end of each step and knows which lines grow. The layer below
 /// [`LeakWatch`](super::LeakWatch), for those who name holders themselves. New tensors are
-/// registered as long as it lives, unless it is told otherwise
-/// ([`track_holders`](GrowthWatch::track_holders)).
+/// registered as long as it lives, unless it is told otherwise ([`attend`](GrowthWatch::attend)).
 #[derive(Debug)]
 pub struct GrowthWatch {
     device: Option<Device>,
@@ -139,9 +140,16 @@ impl GrowthWatch {
         watch
     }
 
-    /// Has new tensors registered, or not: what other watches want stays so.
-    pub fn track_holders(&mut self, on: bool) {
+    /// Has new tensors registered, and operations heard where a line needs that; or not, which
+    /// costs the program nothing. What other watches want stays so.
+    pub fn attend(&mut self, on: bool) {
         self.tracked = on.then(tracked_holders);
+        self.hearing = None;
+    }
+
+    /// Whether a device is one of those that are watched.
+    pub fn watches(&self, device: Device) -> bool {
+        self.device.is_none_or(|watched| watched == device)
     }
 
     fn begin_step(&mut self) {
@@ -244,11 +252,6 @@ impl GrowthWatch {
         }
     }
 
-    /// Whether a device is one of those that are watched.
-    pub(super) fn is_of_watched(&self, device: Device) -> bool {
-        self.device.is_none_or(|watched| watched == device)
-    }
-
     fn is_naming_due(&mut self) -> bool {
         let lines: Vec<OriginId> = self.growing().into_keys().collect();
         let is_new = lines.iter().any(|line| !self.named.contains(line));
@@ -297,12 +300,15 @@ impl GrowthWatch {
             .filter(|one| !is_told(&one.line))
             .map(|one| {
                 let of_line = self.blocks.iter().filter(|block| block.origin == one.line);
-                let newest = of_line.max_by_key(|block| block.step);
+                let mut blocks: Vec<KeptBlock> = of_line.map(KeptBlock::from).collect();
+                // The step before may have made what the program still holds by name.
+                blocks.sort_by_key(|block| std::cmp::Reverse(block.step));
+                blocks.truncate(MOST_REBUILT);
                 KeptLine {
                     origin: one.line,
                     judged_steps: one.judged_steps,
                     is_verdict: one.is_verdict(),
-                    blocks: newest.map(KeptBlock::from).into_iter().collect(),
+                    blocks,
                     rebuilt: Some(Rebuilt {
                         bytes_per_step: one.bytes_per_step,
                         objects_per_step: one.objects_per_step,

@@ -167,7 +167,11 @@ pub(super) fn findings(
 
 /// A tensor that is made of itself, longer each time, or a container that is copied.
 fn rebuilt_named(line: &KeptLine, ownership: &Ownership) -> Option<Named> {
-    let owner = ownership.owners.get(&line.blocks.first()?.place)?;
+    let mut counts: BTreeMap<Root, (usize, &Owner)> = BTreeMap::new();
+    for owner in line.blocks.iter().filter_map(|block| ownership.owners.get(&block.place)) {
+        counts.entry(owner.root).or_insert((0, owner)).0 += 1;
+    }
+    let (_, owner) = counts.into_values().max_by_key(|(count, _)| *count)?;
     let held_by = owner.words(ownership.tensors_at(owner.root));
     let rebuilt = line.rebuilt?;
     let (cause, objects) = match rebuilt.is_copied {
@@ -203,7 +207,7 @@ fn growing_nodes(
     growth: &mut Growth<OriginId>,
 ) -> Vec<Named> {
     let mut rows: HashMap<(OriginId, u64), u64> = HashMap::new();
-    for graph in graphs.iter().filter(|graph| watch.is_of_watched(graph.device)) {
+    for graph in graphs.iter().filter(|graph| watch.watches(graph.device)) {
         for sequence in &graph.sequences {
             *rows.entry((graph.origin, watch.step_of_node(*sequence))).or_default() += 1;
         }

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
-use plimsoll_memory::OriginId;
+use plimsoll_memory::{OriginId, Site};
 
 use super::growth_watch::Place;
 use crate::lock::Mutex;
@@ -14,7 +14,7 @@ use crate::observe::{Call, CallKind, Observer, Observing, observe};
 
 /// The operation of the registry that joins tensors, and those that copy them.
 const JOIN: &str = "cat";
-const COPIES: [&str; 2] = ["clone", "to"];
+const COPIES: [&str; 3] = ["clone", "to", "contiguous"];
 
 /// Whether an operation makes memory of other memory, by the name by which users call it.
 pub(super) fn rebuilds(operation: &str) -> bool {
@@ -76,15 +76,26 @@ impl Observer for Sources {
         if !makes || !matches!(call.kind, CallKind::Operation { .. }) {
             return;
         }
-        let site = call.origin.get().site;
         let expected = self.expected.lock();
         let own: Vec<Place> = call
             .inputs
             .iter()
-            .filter_map(|input| input.storage().watch_key())
-            .filter(|place| expected.get(place).is_some_and(|line| line.get().site == site))
+            .filter_map(|input| {
+                let place = input.storage().watch_key()?;
+                let line = *expected.get(&place)?;
+                // Another line's memory may have come to lie where what was expected has been.
+                let is_it = input.storage().origin_if_free() == Some(line);
+                (is_it && is_same_line(line, call.origin)).then_some(place)
+            })
             .collect();
         drop(expected);
         self.heard.lock().extend(own);
     }
+}
+
+/// Whether two origins are on one line of the program: it may have several calls.
+fn is_same_line(one: OriginId, other: OriginId) -> bool {
+    let (one, other) = (one.get().site, other.get().site);
+    let line = |site: Site| site.resolve().map(|place| (place.line, place.file));
+    one == other || line(one).is_some_and(|found| Some(found) == line(other))
 }
