@@ -108,9 +108,9 @@ __device__ void collect(const Source &source, i64 from, i64 to, Bound bound, u32
 
 // Operands of `outer`: x, values, indices. Lines have `parts` parts of `span` elements, or as many
 // candidates of a first run. Results are candidates for another run if `keys_out` is given.
-KERNEL(topk)(i64 lines, i64 length, i64 parts, i64 span, Strided outer, i64 x_step, i64 value_step, i64 index_step,
-                                i32 k, i32 room, i32 descending, i32 code, const void *x, const u64 *keys_in, const u32 *positions_in,
-                                u64 *keys_out, u32 *positions_out, void *values, i64 *indices) {
+KERNEL_BY(THREADS, 4, topk)(i64 lines, i64 length, i64 parts, i64 span, Strided outer, i64 x_step, i64 value_step, i64 index_step, i32 k,
+                            i32 room, i32 descending, i32 code, const void *x, const u64 *keys_in, const u32 *positions_in, u64 *keys_out,
+                            u32 *positions_out, void *values, i64 *indices) {
   in_turn();
   __shared__ u64 keys[MOST];
   __shared__ u32 positions[MOST];
